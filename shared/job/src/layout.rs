@@ -1,0 +1,97 @@
+//! Where things lie in a run. Table folders hold finished parts and nothing else, so that any reader may glob them.
+
+use rollmill_store::{Key, key::InvalidKey};
+
+/// One stage of a run: its name below `control/`, and the folder below `tables/` its parts go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    name: String,
+    folder: String,
+}
+
+impl Stage {
+    fn new(name: impl Into<String>, folder: impl Into<String>) -> Stage {
+        Stage { name: name.into(), folder: folder.into() }
+    }
+
+    /// Candidates from the sources.
+    pub fn synthesize() -> Stage {
+        Stage::new("synthesize", "candidates")
+    }
+
+    /// Admissions, and their projections.
+    pub fn verify() -> Stage {
+        Stage::new("verify", "admissions")
+    }
+
+    /// Trajectories of a set in a round.
+    pub fn rollout(set: &str, round: u32) -> Stage {
+        Stage::new(format!("rollout/{set}/round-{round:04}"), format!("trajectories/{set}/round-{round:04}"))
+    }
+
+    /// Rewards of a set in a round under a version.
+    pub fn score(version: &str, set: &str, round: u32) -> Stage {
+        Stage::new(
+            format!("score/{version}/{set}/round-{round:04}"),
+            format!("rewards/{version}/{set}/round-{round:04}"),
+        )
+    }
+
+    /// Metrics of an evaluated set in a round.
+    pub fn evaluate(version: &str, set: &str, round: u32) -> Stage {
+        Stage::new(
+            format!("evaluate/{version}/{set}/round-{round:04}"),
+            format!("metrics/evaluate/{version}/{set}/round-{round:04}"),
+        )
+    }
+
+    /// The stage's name, such as `rollout/train/round-0001`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its frozen plan.
+    pub fn plan(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/plan.json", self.name))
+    }
+
+    /// Its seal.
+    pub fn sealed(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/sealed.json", self.name))
+    }
+
+    /// The folder of a shard's lease terms.
+    pub fn lease(&self, shard: u32) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/leases/{shard:05}", self.name))
+    }
+
+    /// The folder of a shard's chunks.
+    pub fn chunks(&self, shard: u32) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/chunks/{shard:05}", self.name))
+    }
+
+    /// The folder of what workers report of themselves.
+    pub fn reports(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/reports", self.name))
+    }
+
+    /// The folder of its parts.
+    pub fn parts(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("tables/{}", self.folder))
+    }
+
+    /// A shard's part.
+    pub fn part(&self, shard: u32) -> Result<Key, InvalidKey> {
+        Key::new(format!("tables/{}/part-{shard:05}.parquet", self.folder))
+    }
+
+    /// A shard's part of a projection table.
+    pub fn projection(&self, table: &str, shard: u32) -> Result<Key, InvalidKey> {
+        Key::new(format!("tables/{table}/part-{shard:05}.parquet"))
+    }
+}
+
+/// The number in `part-00017.parquet`.
+pub fn shard_of_part(file_name: &str) -> Option<u32> {
+    file_name.strip_prefix("part-")?.strip_suffix(".parquet")?.parse().ok()
+}

@@ -1,0 +1,45 @@
+//! What each worker reports of itself: seconds and peak memory, for `status` and the final table.
+
+use crate::{JobError, Run, Stage};
+use rollmill_store::Key;
+use serde::{Deserialize, Serialize};
+
+/// One worker's report on a stage, as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// The worker.
+    pub attempt: String,
+    /// Items of the stage's plan.
+    pub items: usize,
+    /// Seconds this worker spent on it.
+    pub seconds: f64,
+    /// Its peak memory.
+    pub peak_memory_bytes: u64,
+}
+
+impl StageReport {
+    pub(crate) fn of(run: &Run, items: usize, seconds: f64) -> StageReport {
+        StageReport { attempt: run.attempt.to_string(), items, seconds, peak_memory_bytes: peak_memory_bytes() }
+    }
+}
+
+/// This process's peak resident memory, 0 where the system does not say.
+pub fn peak_memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+pub(crate) async fn write(run: &Run, stage: &Stage, report: &StageReport) -> Result<(), JobError> {
+    let key = stage.reports()?.join(format!("{}.json", run.attempt))?;
+    run.record(&key, report.clone()).await.map(|_| ())
+}
+
+/// All reports below `folder`, such as a stage's.
+pub async fn reports(run: &Run, folder: &Key) -> Result<Vec<StageReport>, JobError> {
+    let mut found = Vec::new();
+    for entry in run.blobs.list(folder).await? {
+        found.extend(run.read_record(&entry.key).await?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,164 @@
+//! One run: its store, its frozen configuration, and this process's identity in it.
+
+use crate::config::{Config, Operations};
+use crate::{Clock, Drain, JobError, SystemClock, env};
+use bytes::Bytes;
+use rollmill_schema::Provenance;
+use rollmill_store::{AttemptId, Blobs, Commit, Key, Nonce, create_once};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+/// `run.toml`, as stored: create-only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct RunFile {
+    /// Id of the run: random, so that a fork is another run.
+    run_id: String,
+    fingerprint: String,
+    code_version: String,
+    /// The experiment as TOML text.
+    experiment: String,
+}
+
+/// Flags that every job has.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// The run: a folder, or s3://bucket/prefix
+    #[arg(long, env = env::RUN, value_name = "URI")]
+    pub run: String,
+    /// Work on this shard only (default: the scheduler's array index, else any free shard)
+    #[arg(long)]
+    pub shard: Option<u32>,
+    /// Leave with exit 11 instead of waiting for shards that other workers hold
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Seconds a silent worker keeps its shard
+    #[arg(long, value_name = "SECONDS")]
+    pub lease_seconds: Option<u64>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// An open run.
+#[derive(Clone)]
+pub struct Run {
+    /// Where the bytes lie. Job code does not touch it.
+    pub(crate) blobs: Arc<dyn Blobs>,
+    /// Id of the run.
+    pub id: String,
+    /// The frozen experiment.
+    pub config: Config,
+    /// Settings that may change.
+    pub operations: Operations,
+    /// This process.
+    pub attempt: AttemptId,
+    /// Its clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Raised when it should leave.
+    pub drain: Drain,
+    /// Whether to show progress.
+    pub quiet: bool,
+}
+
+impl Run {
+    /// Creates the run at `address`, or opens the one that is there if its experiment is the same.
+    pub async fn init(address: &str, config: &Config) -> Result<Run, JobError> {
+        let blobs = rollmill_store::open(address, &env::s3_settings())?;
+        rollmill_store::probe::probe(blobs.as_ref()).await?;
+        let file = RunFile {
+            run_id: Nonce::fresh().to_string(),
+            fingerprint: config.fingerprint(),
+            code_version: crate::CODE_VERSION.into(),
+            experiment: config.experiment(),
+        };
+        let text = toml::to_string(&file)
+            .map_err(|e| JobError::Config { place: address.into(), reason: format!("cannot be stored ({e})") })?;
+        create_once(blobs.as_ref(), &Key::new("run.toml")?, Bytes::from(text)).await?;
+        let run = Run::from_blobs(blobs, config.operations()?).await?;
+        if run.config.fingerprint() != config.fingerprint() {
+            let difference = run.config.difference(config);
+            return Err(JobError::RunChanged { address: address.into(), difference });
+        }
+        Ok(run)
+    }
+
+    /// Opens an existing run with default operational settings.
+    pub async fn open(address: &str) -> Result<Run, JobError> {
+        // A mistyped folder must not be made by looking at it.
+        if !address.contains("://") && address != "memory:" && !Path::new(address).is_dir() {
+            return Err(JobError::NoRun { address: address.into() });
+        }
+        let blobs = rollmill_store::open(address, &env::s3_settings())?;
+        Run::from_blobs(blobs, Operations::default()).await
+    }
+
+    /// Opens the run that `args` name and applies them.
+    pub async fn from_args(args: &RunArgs) -> Result<Run, JobError> {
+        let mut run = Run::open(&args.run).await?;
+        run.operations.lease_seconds = args.lease_seconds.unwrap_or(run.operations.lease_seconds);
+        run.quiet = args.quiet;
+        run.drain = Drain::on_signals()
+            .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+        Ok(run)
+    }
+
+    /// Opens the run in a store that is already open.
+    pub async fn from_blobs(blobs: Arc<dyn Blobs>, operations: Operations) -> Result<Run, JobError> {
+        let key = Key::new("run.toml")?;
+        let Some(bytes) = blobs.get(&key).await? else {
+            return Err(JobError::NoRun { address: blobs.address() });
+        };
+        let corrupt = |reason: String| JobError::Corrupt { key: key.to_string(), reason };
+        let text = std::str::from_utf8(&bytes).map_err(|e| corrupt(e.to_string()))?;
+        let file: RunFile = toml::from_str(text).map_err(|e| corrupt(e.message().to_string()))?;
+        let config = Config::parse(&file.experiment, "run.toml")?;
+        Ok(Run {
+            blobs,
+            id: file.run_id,
+            config,
+            operations,
+            attempt: AttemptId::fresh(),
+            clock: Arc::new(SystemClock::default()),
+            drain: Drain::default(),
+            quiet: false,
+        })
+    }
+
+    /// Where the run lies, for people.
+    pub fn address(&self) -> String {
+        self.blobs.address()
+    }
+
+    /// The provenance of a row this process writes.
+    pub fn provenance(&self, round: u32, seed: i64) -> Provenance {
+        Provenance {
+            run_id: self.id.clone(),
+            round: round as i32,
+            attempt: self.attempt.to_string(),
+            code_version: crate::CODE_VERSION.into(),
+            seed,
+        }
+    }
+
+    /// Creates a small record once; returns the record that is there now, and whether it is this one.
+    pub(crate) async fn record<T: Serialize + serde::de::DeserializeOwned>(
+        &self,
+        key: &Key,
+        value: T,
+    ) -> Result<(T, bool), JobError> {
+        let corrupt = |e: serde_json::Error| JobError::Corrupt { key: key.to_string(), reason: e.to_string() };
+        let bytes = serde_json::to_vec(&value).map_err(corrupt)?;
+        match create_once(self.blobs.as_ref(), key, Bytes::from(bytes)).await? {
+            Commit::Mine => Ok((value, true)),
+            Commit::Lost(bytes) => Ok((serde_json::from_slice(&bytes).map_err(corrupt)?, false)),
+        }
+    }
+
+    /// Reads a small record.
+    pub(crate) async fn read_record<T: serde::de::DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, JobError> {
+        let Some(bytes) = self.blobs.get(key).await? else { return Ok(None) };
+        let corrupt = |e: serde_json::Error| JobError::Corrupt { key: key.to_string(), reason: e.to_string() };
+        serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
+    }
+}
