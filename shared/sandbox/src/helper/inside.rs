@@ -1,0 +1,245 @@
+//! The sandbox's init: pid 1 of the new namespaces, between the clone and the program.
+//!
+//! In: the request, two pipes to the helper, the program's stdin, stdout, stderr. Out: records on the status pipe. What
+//! must hold: the program starts only after every step succeeded; nothing of the host stays mounted, open or set; init
+//! itself cannot be looked into (it is not dumpable) and takes everything with it when it ends.
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::Instant;
+
+use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT, c_ulong};
+use seccompiler::BpfProgram;
+
+use super::status::Status;
+use super::{SANDBOX_ID, seccomp};
+use crate::cgroup::CgroupPlan;
+use crate::sys::{self, Forked};
+use crate::wire::Request;
+
+/// What init takes over from the helper.
+pub struct Inside {
+    pub request: Request,
+    pub contents: Vec<Vec<u8>>,
+    pub stdio: [OwnedFd; 3],
+    /// One byte comes when ids are mapped and limits set; closed when the helper is gone.
+    pub go: OwnedFd,
+    pub status: OwnedFd,
+    pub filters: [BpfProgram; 2],
+}
+
+/// A step that failed, with the system's error.
+type Step = Result<(), (&'static str, io::Error)>;
+
+fn step(what: &'static str) -> impl FnOnce(io::Error) -> (&'static str, io::Error) {
+    move |e| (what, e)
+}
+
+/// Never returns: ends with the program.
+pub fn main(inside: Inside) -> ! {
+    let mut status = File::from(inside.status.try_clone().unwrap_or_else(|_| sys::exit_now(1)));
+    if let Err((what, error)) = prepare(&inside) {
+        let _ =
+            status.write_all(&Status::Failed { what: what.into(), errno: error.raw_os_error().unwrap_or(0) }.encode());
+        sys::exit_now(1);
+    }
+    if status.write_all(&Status::Ready.encode()).is_err() {
+        sys::exit_now(1);
+    }
+    let program = match sys::fork() {
+        Ok(Forked::Child) => exec(inside),
+        Ok(Forked::Parent { pid }) => pid,
+        Err(e) => {
+            let failed = Status::Failed { what: "fork".into(), errno: e.raw_os_error().unwrap_or(0) };
+            let _ = status.write_all(&failed.encode());
+            sys::exit_now(1)
+        }
+    };
+    drop(inside.stdio); // init must not keep the program's pipes open
+    loop {
+        match sys::wait(-1) {
+            Ok((pid, code, _)) if pid == program => {
+                let _ = status.write_all(&Status::Exited { code }.encode());
+                sys::exit_now(0) // takes whatever the program left running
+            }
+            Ok(_) => {}
+            Err(_) => sys::exit_now(1),
+        }
+    }
+}
+
+fn prepare(inside: &Inside) -> Step {
+    let request = &inside.request;
+    die_with_helper().map_err(step("prctl"))?;
+    wait_for_go(&inside.go).map_err(step("wait for the helper"))?;
+    // when the whole machine runs out of memory, a sandbox goes before its worker; refused where it is higher already
+    let _ = fs::write("/proc/self/oom_score_adj", "500");
+    sys::unshare_cgroup().map_err(step("cgroup namespace"))?;
+    sys::new_session().map_err(step("session"))?;
+    sys::set_hostname("sandbox").map_err(step("host name"))?;
+    // still the caller's uid here, which may look into the cache folder; the sandbox's may not
+    enter_root(&request.rootfs).map_err(step("bind the root file system"))?;
+    sys::become_user(SANDBOX_ID, request.root).map_err(step("change user"))?;
+    die_with_helper().map_err(step("prctl"))?; // a change of user cleared it
+    helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
+    mount_proc().map_err(step("mount /proc"))?;
+    mount_dev().map_err(step("mount /dev"))?;
+    mount_disk(request).map_err(step("mount /work and /tmp"))?;
+    sys::pivot_to_current_folder().map_err(step("pivot_root"))?;
+    std::env::set_current_dir("/work").map_err(step("enter /work"))?;
+    write_files(inside).map_err(step("write the files of the spec"))?;
+    set_limits(request).map_err(step("set limits"))?;
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
+    sys::drop_capabilities().map_err(step("drop capabilities"))?;
+    sys::prctl(libc::PR_SET_DUMPABLE, 0).map_err(step("prctl"))?;
+    die_with_helper().map_err(step("prctl"))?;
+    helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
+    seccomp::apply(&inside.filters).map_err(|e| ("seccomp", io::Error::other(e.to_string())))
+}
+
+fn die_with_helper() -> io::Result<()> {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong)
+}
+
+fn wait_for_go(go: &OwnedFd) -> io::Result<()> {
+    File::from(go.try_clone()?).read_exact(&mut [0])
+}
+
+/// The helper may have died before the death signal was armed; then its end of the pipe is closed.
+fn helper_is_alive(go: &OwnedFd) -> io::Result<()> {
+    let mut ready = [sys::poll_fd(go.as_raw_fd(), libc::POLLIN)];
+    match sys::poll(&mut ready, Instant::now())? {
+        0 => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Binds the root file system onto itself, read-only, and makes it the current folder.
+fn enter_root(rootfs: &Path) -> io::Result<()> {
+    sys::mount("", "/", "", MS_REC | MS_PRIVATE, "")?;
+    let source = rootfs.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+    sys::mount(source, rootfs, "", MS_BIND, "")?;
+    std::env::set_current_dir(rootfs)?;
+    let keep = sys::locked_mount_flags(Path::new("."))?;
+    read_only(".", MS_NOSUID | MS_NODEV | keep)
+}
+
+fn read_only(path: &str, flags: c_ulong) -> io::Result<()> {
+    sys::mount("", path, "", MS_BIND | MS_REMOUNT | MS_RDONLY | flags, "")
+}
+
+fn mount_proc() -> io::Result<()> {
+    sys::mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "")?;
+    for path in ["proc/sys", "proc/irq", "proc/bus", "proc/fs", "proc/sysrq-trigger"] {
+        if Path::new(path).exists() {
+            sys::mount(path, path, "", MS_BIND | MS_REC, "")?;
+            read_only(path, MS_NOSUID | MS_NODEV | MS_NOEXEC)?;
+        }
+    }
+    Ok(())
+}
+
+fn mount_dev() -> io::Result<()> {
+    sys::mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=755")?;
+    for device in ["null", "zero", "full", "random", "urandom"] {
+        let target = format!("dev/{device}");
+        File::create(&target)?;
+        sys::mount(&format!("/dev/{device}"), &target, "", MS_BIND, "")?;
+    }
+    fs::create_dir("dev/shm")?;
+    symlink("/proc/self/fd", "dev/fd")?;
+    for (name, number) in [("stdin", 0), ("stdout", 1), ("stderr", 2)] {
+        symlink(format!("/proc/self/fd/{number}"), format!("dev/{name}"))?;
+    }
+    read_only("dev", MS_NOSUID | MS_NOEXEC)
+}
+
+/// One tmpfs, so that one size holds for all that can be written, seen as /work, /tmp and /dev/shm.
+fn mount_disk(request: &Request) -> io::Result<()> {
+    let flags = MS_NOSUID | MS_NODEV;
+    let size = disk_size(request);
+    let inodes = 16_384 + 2 * request.files.len();
+    sys::mount("tmpfs", "work", "tmpfs", flags, &format!("size={size},nr_inodes={inodes},mode=755"))?;
+    for (folder, target) in [("work/.tmp", "tmp"), ("work/.shm", "dev/shm"), ("work/.work", "work")] {
+        fs::create_dir(folder)?;
+        let mode = if target == "work" { 0o755 } else { 0o1777 };
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
+        sys::mount(folder, target, "", MS_BIND, "")?;
+    }
+    Ok(())
+}
+
+/// Bytes of the writable file system: the limit, and the spec's own files in whole pages.
+fn disk_size(request: &Request) -> u64 {
+    let page = sys::page_size();
+    let files: u64 = request.files.iter().map(|(_, length)| length.div_ceil(page) * page + page).sum();
+    request.limits.disk_bytes.div_ceil(page) * page + files
+}
+
+fn write_files(inside: &Inside) -> io::Result<()> {
+    for ((path, _), bytes) in inside.request.files.iter().zip(&inside.contents) {
+        if let Some(folder) = Path::new(path).parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let executable = bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF");
+        let mode = if executable { 0o755 } else { 0o644 };
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(bytes)?;
+    }
+    Ok(())
+}
+
+fn set_limits(request: &Request) -> io::Result<()> {
+    let limits = &request.limits;
+    sys::set_limit(libc::RLIMIT_CORE, 0)?;
+    sys::set_limit(libc::RLIMIT_NOFILE, 256)?;
+    sys::set_limit(libc::RLIMIT_FSIZE, disk_size(request))?;
+    sys::set_limit(libc::RLIMIT_MEMLOCK, 0)?;
+    sys::set_limit(libc::RLIMIT_MSGQUEUE, 0)?;
+    // the helper ends the tree at the limit; this only catches a helper that cannot keep up
+    sys::set_limit(libc::RLIMIT_CPU, limits.cpu.as_secs() + 2)?;
+    if request.cgroup == CgroupPlan::None {
+        // counted in this user namespace alone: init, the program, and what it starts
+        sys::set_limit(libc::RLIMIT_NPROC, u64::from(limits.pids) + 1)?;
+        sys::set_limit(libc::RLIMIT_AS, limits.memory_bytes.saturating_mul(2) + (256 << 20))?;
+    }
+    Ok(())
+}
+
+/// Becomes the program. What goes wrong from here is said as a shell says it: a message and 126 or 127.
+fn exec(inside: Inside) -> ! {
+    for number in 1..=64 {
+        sys::signal(number, false);
+    }
+    sys::unblock_signals();
+    let _ = sys::new_session();
+    for (number, fd) in inside.stdio.iter().enumerate() {
+        if sys::put_at(fd, number as i32).is_err() {
+            sys::exit_now(126);
+        }
+    }
+    sys::close_all_from_3();
+    let request = inside.request;
+    let Err(error) = exec_program(&request);
+    let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    let _ = writeln!(io::stderr(), "sandbox: cannot execute {}: {error}", request.argv[0]);
+    sys::exit_now(code)
+}
+
+/// Returns only an error.
+fn exec_program(request: &Request) -> Result<std::convert::Infallible, io::Error> {
+    let program = match request.argv[0].as_str() {
+        path if path.contains('/') => path.to_string(),
+        name => format!("/usr/bin/{name}"),
+    };
+    let argv = request.argv.iter().map(sys::cstring).collect::<io::Result<Vec<_>>>()?;
+    let mut env = request.env.clone();
+    for (name, value) in [("PATH", "/usr/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
+        if !env.iter().any(|(n, _)| n == name) {
+            env.push((name.into(), value.into()));
+        }
+    }
+    let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
+    Err(sys::exec(&sys::cstring(program)?, &argv, &env))
+}

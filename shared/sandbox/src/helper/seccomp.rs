@@ -1,0 +1,141 @@
+//! The system calls a sandboxed program may make: an allow list that CPython, sh and ordinary programs need.
+//!
+//! Everything else answers EPERM. clone3 answers ENOSYS, so that libc falls back to clone, whose flags a filter can see.
+//! Not here on purpose: ptrace, process_vm_*, kcmp, pidfd_getfd (other processes); mount and its kin, chroot, unshare,
+//! setns (namespaces); bpf, perf, keyctl, io_uring, userfaultfd (attack surface); memfd and SysV memory, queues and
+//! semaphores (they escape a watcher and disk limits); sync (all disks of the host).
+use std::collections::BTreeMap;
+
+use libc::{EPERM, c_long};
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u32 as u64;
+
+#[cfg(target_arch = "x86_64")]
+const ARCH: TargetArch = TargetArch::x86_64;
+#[cfg(target_arch = "aarch64")]
+const ARCH: TargetArch = TargetArch::aarch64;
+
+macro_rules! numbers {
+    ($($name:ident)*) => { [$(libc::$name),*] };
+}
+
+/// Allowed whatever the arguments, on every architecture.
+fn common() -> Vec<c_long> {
+    numbers! {
+        // files
+        SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
+        SYS_openat SYS_openat2 SYS_close SYS_close_range SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_statfs
+        SYS_fstatfs SYS_faccessat SYS_faccessat2 SYS_readlinkat SYS_getdents64 SYS_getcwd SYS_chdir SYS_fchdir SYS_mkdirat
+        SYS_unlinkat SYS_renameat2 SYS_linkat SYS_symlinkat SYS_mknodat SYS_fchmod SYS_fchmodat SYS_fchown
+        SYS_fchownat SYS_utimensat SYS_truncate SYS_ftruncate SYS_fallocate SYS_fsync SYS_fdatasync SYS_syncfs
+        SYS_sync_file_range SYS_fadvise64 SYS_readahead SYS_flock SYS_fcntl SYS_ioctl SYS_dup SYS_dup3 SYS_pipe2 SYS_umask
+        SYS_sendfile SYS_splice SYS_tee SYS_copy_file_range SYS_getxattr SYS_lgetxattr SYS_fgetxattr SYS_listxattr
+        SYS_llistxattr SYS_flistxattr SYS_inotify_init1 SYS_inotify_add_watch SYS_inotify_rm_watch
+        // waiting
+        SYS_ppoll SYS_pselect6 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2 SYS_eventfd2 SYS_signalfd4
+        SYS_timerfd_create SYS_timerfd_settime SYS_timerfd_gettime SYS_nanosleep SYS_clock_nanosleep SYS_restart_syscall
+        // memory
+        SYS_brk SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_madvise SYS_msync SYS_mincore SYS_mlock SYS_mlock2
+        SYS_munlock SYS_mlockall SYS_munlockall SYS_membarrier SYS_pkey_alloc SYS_pkey_free SYS_pkey_mprotect
+        // processes, threads, signals
+        SYS_clone3 SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid SYS_kill SYS_tkill SYS_tgkill
+        SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigpending SYS_rt_sigqueueinfo SYS_rt_sigreturn SYS_rt_sigsuspend
+        SYS_rt_sigtimedwait SYS_rt_tgsigqueueinfo SYS_sigaltstack SYS_set_tid_address SYS_set_robust_list
+        SYS_get_robust_list SYS_futex SYS_rseq SYS_getpid SYS_getppid SYS_gettid SYS_getpgid SYS_setpgid SYS_getsid
+        SYS_setsid SYS_pidfd_open SYS_pidfd_send_signal SYS_prctl SYS_prlimit64 SYS_getrlimit SYS_setrlimit SYS_getrusage
+        SYS_times SYS_getpriority SYS_setpriority SYS_sched_yield SYS_sched_getaffinity SYS_sched_setaffinity
+        SYS_sched_getparam SYS_sched_setparam SYS_sched_getscheduler SYS_sched_setscheduler SYS_sched_get_priority_max
+        SYS_sched_get_priority_min SYS_sched_rr_get_interval SYS_sched_getattr SYS_getcpu SYS_capget
+        SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups SYS_setuid SYS_setgid
+        SYS_setreuid SYS_setregid SYS_setresuid SYS_setresgid
+        // time and the machine
+        SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getitimer SYS_setitimer SYS_timer_create SYS_timer_delete
+        SYS_timer_settime SYS_timer_gettime SYS_timer_getoverrun SYS_uname SYS_sysinfo SYS_getrandom
+        // sockets, which reach nothing but this sandbox
+        SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_connect SYS_getsockname SYS_getpeername SYS_sendto SYS_recvfrom
+        SYS_sendmsg SYS_recvmsg SYS_sendmmsg SYS_recvmmsg SYS_setsockopt SYS_getsockopt SYS_shutdown
+    }
+    .to_vec()
+}
+
+/// The older calls that only x86-64 still has.
+#[cfg(target_arch = "x86_64")]
+fn legacy() -> Vec<c_long> {
+    numbers! {
+        SYS_open SYS_creat SYS_stat SYS_lstat SYS_access SYS_readlink SYS_getdents SYS_mkdir SYS_rmdir SYS_unlink
+        SYS_rename SYS_renameat SYS_link SYS_symlink SYS_mknod SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes
+        SYS_futimesat SYS_dup2 SYS_pipe SYS_poll SYS_select SYS_epoll_create SYS_epoll_wait SYS_eventfd SYS_signalfd
+        SYS_inotify_init SYS_fork SYS_vfork SYS_getpgrp SYS_alarm SYS_pause SYS_time SYS_arch_prctl
+    }
+    .to_vec()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn legacy() -> Vec<c_long> {
+    numbers! { SYS_renameat }.to_vec()
+}
+
+fn rule(argument: u8, length: SeccompCmpArgLen, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, Error> {
+    Ok(SeccompRule::new(vec![SeccompCondition::new(argument, length, op, value)?])?)
+}
+
+/// Allowed only with the arguments said here.
+fn conditional() -> Result<Vec<(c_long, Vec<SeccompRule>)>, Error> {
+    use SeccompCmpArgLen::Dword;
+    let is = |argument, value: u64| rule(argument, Dword, SeccompCmpOp::Eq, value);
+    let family = |f: libc::c_int| is(0, f as u64);
+    Ok(vec![
+        // AF_VSOCK, among others, ignores network namespaces
+        (libc::SYS_socket, vec![family(libc::AF_UNIX)?, family(libc::AF_INET)?, family(libc::AF_INET6)?]),
+        (libc::SYS_socketpair, vec![family(libc::AF_UNIX)?]),
+        (libc::SYS_clone, vec![rule(0, Dword, SeccompCmpOp::MaskedEq(NAMESPACE_FLAGS), 0)?]),
+        (libc::SYS_personality, vec![is(0, 0)?, is(0, 0xffff_ffff)?]),
+    ])
+}
+
+/// The two filters, to be applied in this order.
+pub fn filters() -> Result<[BpfProgram; 2], Error> {
+    let mut allowed: BTreeMap<c_long, Vec<SeccompRule>> = BTreeMap::new();
+    allowed.extend(common().into_iter().chain(legacy()).map(|number| (number, vec![])));
+    allowed.extend(conditional()?);
+    let main = SeccompFilter::new(allowed, SeccompAction::Errno(EPERM as u32), SeccompAction::Allow, ARCH)?;
+    let clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
+    let clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), ARCH)?;
+    Ok([clone3.try_into()?, main.try_into()?])
+}
+
+/// Applies the filters to this process for good.
+pub fn apply(filters: &[BpfProgram; 2]) -> Result<(), Error> {
+    filters.iter().try_for_each(|f| seccompiler::apply_filter(f))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_escapes_limits_or_namespaces_is_not_listed() {
+        let all: Vec<c_long> = common().into_iter().chain(legacy()).collect();
+        let denied = numbers! {
+            SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_kcmp SYS_pidfd_getfd SYS_mount SYS_umount2
+            SYS_pivot_root SYS_chroot SYS_unshare SYS_setns SYS_bpf SYS_perf_event_open SYS_keyctl SYS_add_key
+            SYS_request_key SYS_io_uring_setup SYS_userfaultfd SYS_memfd_create SYS_shmget SYS_shmat SYS_semget SYS_msgget
+            SYS_mq_open SYS_socket SYS_clone SYS_open_by_handle_at SYS_init_module SYS_finit_module SYS_kexec_load
+            SYS_reboot SYS_swapon SYS_sync SYS_seccomp SYS_capset SYS_fsopen SYS_move_mount SYS_open_tree
+        };
+        for number in denied {
+            assert!(!all.contains(&number), "system call {number} is allowed");
+        }
+        assert!(filters().is_ok());
+    }
+}

@@ -1,0 +1,24 @@
+//! Untrusted execution.
+//!
+//! In: a [`Spec`] (command line, environment, files, [`Limits`]). Out: [`Finished`], what the program wrote and the
+//! [`Facts`] about how it ended. What must hold: the program sees nothing of this machine but the interpreter copied into
+//! a private read-only root, has no network, cannot outlive its run, and every limit that acted is reported as a fact read
+//! from the kernel, never guessed from an exit code. Each error of this crate is infrastructure, never the program's fault.
+//!
+//! [`Namespaces`] is the backend that needs no daemon and no root. A small single-threaded helper process
+//! ([`helper_main_if_asked`]) clones and watches each sandbox, so that nothing is allocated after a clone of a threaded
+//! process and nothing is left running when the caller is killed.
+
+mod api;
+mod cgroup;
+mod error;
+mod helper;
+mod namespaces;
+mod rootfs;
+mod sys;
+mod wire;
+
+pub use api::{Facts, Finished, Isolation, Level, Limits, Received, Sandbox, Session, Spec};
+pub use error::SandboxError;
+pub use helper::helper_main_if_asked;
+pub use namespaces::{Namespaces, NamespacesOptions};

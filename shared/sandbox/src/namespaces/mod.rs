@@ -1,0 +1,159 @@
+//! The `namespaces` backend: opening it probes the machine once; each run is one helper process.
+mod run;
+mod slot;
+mod spec;
+
+use std::path::{Path, PathBuf};
+
+use crate::cgroup::CgroupPlan;
+use crate::rootfs::{self, RootFs};
+use crate::{Finished, Isolation, Level, Limits, Sandbox, SandboxError, Session, Spec};
+use run::Running;
+use slot::Slots;
+
+/// How to open the [`Namespaces`] backend.
+#[derive(Debug, Clone)]
+pub struct NamespacesOptions {
+    /// Where the private root file system is built and kept (`$XDG_CACHE_HOME/rollmill`, else `~/.cache/rollmill`).
+    pub cache_dir: PathBuf,
+    /// The helper program; by default ROLLMILL_SANDBOX_HELPER, this program if it is `rollmill`, or one beside it.
+    pub helper: Option<PathBuf>,
+    /// The weakest level a run may start at.
+    pub floor: Level,
+    /// Sandboxes alive at once on this machine, over all its processes (1024).
+    pub slots: u32,
+    /// Whether to use cgroups where this process may; without them rlimits and a watcher hold memory and processes. Groups
+    /// are made below this process's own, or below the delegated v2 group that ROLLMILL_CGROUP names.
+    pub cgroups: bool,
+}
+
+impl Default for NamespacesOptions {
+    fn default() -> Self {
+        let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
+        let cache_dir = base.or_else(home).unwrap_or_else(std::env::temp_dir).join("rollmill");
+        NamespacesOptions { cache_dir, helper: None, floor: Level::Watched, slots: 1024, cgroups: true }
+    }
+}
+
+/// Sandboxes made of Linux namespaces, without a daemon and without root.
+#[derive(Debug)]
+pub struct Namespaces {
+    helper: PathBuf,
+    rootfs: RootFs,
+    cgroup: CgroupPlan,
+    slots: Slots,
+    isolation: Isolation,
+}
+
+impl Namespaces {
+    /// Builds the root file system if it is not there yet (seconds, once a machine), finds what this machine can do, proves
+    /// it with one run, and refuses a level below the floor.
+    pub fn open(opts: NamespacesOptions) -> Result<Namespaces, SandboxError> {
+        let helper = find_helper(opts.helper)?;
+        let rootfs = rootfs::open(&opts.cache_dir)?;
+        let wanted = if opts.cgroups { CgroupPlan::detect() } else { Err("cgroups are turned off".into()) };
+        let (cgroup, mut notes) = match wanted {
+            Ok(plan) => (plan, vec![]),
+            Err(why) => (CgroupPlan::None, vec![why]),
+        };
+        cgroup.sweep();
+        notes.push(format!("python {}", rootfs.python_version));
+        let slots = Slots::open(&opts.cache_dir, opts.slots)?;
+        let isolation = Isolation {
+            backend: "namespaces".into(),
+            level: Level::Watched,
+            cgroup: String::new(),
+            rootfs_digest: rootfs.digest.clone(),
+            notes,
+        };
+        let mut this = Namespaces { helper, rootfs, cgroup, slots, isolation };
+        this.prove()?;
+        this.settle();
+        this.check_floor(opts.floor)?;
+        Ok(this)
+    }
+
+    /// Runs `sh -c :`; without the cgroup if that is what fails.
+    fn prove(&mut self) -> Result<(), SandboxError> {
+        let mut outcome = self.run_probe();
+        if let Err(run::Refused { cgroup: true, error }) = &outcome {
+            self.isolation.notes.insert(0, format!("cgroup {} unusable: {error}", self.cgroup.name()));
+            self.cgroup = CgroupPlan::None;
+            outcome = self.run_probe();
+        }
+        match outcome {
+            Ok(done) if done.facts.exit == Some(0) => Ok(()),
+            Ok(done) => Err(SandboxError::RootFs {
+                what: format!("its shell does not run: {:?} {}", done.facts, String::from_utf8_lossy(&done.stderr)),
+            }),
+            Err(run::Refused { error: error @ SandboxError::Setup { .. }, .. }) if !error.is_transient() => {
+                Err(SandboxError::Unavailable { reason: error.to_string() })
+            }
+            Err(run::Refused { error, .. }) => Err(error),
+        }
+    }
+
+    fn run_probe(&self) -> Result<Finished, run::Refused> {
+        let argv = ["sh", "-c", ":"].map(String::from).to_vec();
+        let limits = Limits { wall: std::time::Duration::from_secs(60), ..Limits::default() };
+        let spec = Spec { argv, limits, ..Spec::default() };
+        Running::begin(self, &spec, false)?.wait_for_end().map_err(run::Refused::from)
+    }
+
+    fn settle(&mut self) {
+        self.isolation.cgroup = self.cgroup.name().into();
+        self.isolation.level = match (&self.cgroup, self.slots.own_uid()) {
+            (CgroupPlan::None, _) => Level::Watched,
+            (_, false) => Level::Limited,
+            (_, true) => Level::OwnUid,
+        };
+        if !self.slots.own_uid() {
+            self.isolation.notes.insert(0, "all sandboxes have one host uid".into());
+        }
+    }
+
+    fn check_floor(&self, floor: Level) -> Result<(), SandboxError> {
+        let level = self.isolation.level;
+        if level >= floor {
+            return Ok(());
+        }
+        Err(SandboxError::BelowFloor { level, floor, why: self.isolation.notes.join("; ") })
+    }
+}
+
+impl Sandbox for Namespaces {
+    fn level(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn run(&self, spec: &Spec) -> Result<Finished, SandboxError> {
+        Running::begin(self, spec, false).map_err(|r| r.error)?.wait_for_end()
+    }
+
+    fn start(&self, spec: &Spec) -> Result<Box<dyn Session>, SandboxError> {
+        Ok(Box::new(Running::begin(self, spec, true).map_err(|r| r.error)?))
+    }
+}
+
+const HELPER_NAME: &str = "rollmill-sandbox-helper";
+
+/// The option, the variable, this program if it is `rollmill`, then either program beside it or one folder up (where cargo
+/// puts programs beside its test binaries' folder).
+fn find_helper(option: Option<PathBuf>) -> Result<PathBuf, SandboxError> {
+    let variable = || std::env::var_os("ROLLMILL_SANDBOX_HELPER").map(PathBuf::from);
+    let exe = std::env::current_exe().map_err(SandboxError::io("cannot find this program's own path"))?;
+    let candidates = match option.or_else(variable) {
+        Some(path) => vec![path],
+        None if exe.file_name().is_some_and(|n| n == "rollmill") => return Ok("/proc/self/exe".into()),
+        None => {
+            let folders = exe.ancestors().skip(1).take(2);
+            folders.flat_map(|f| [f.join(HELPER_NAME), f.join("rollmill")]).collect()
+        }
+    };
+    if let Some(found) = candidates.iter().find(|p| p.is_file()) {
+        return Ok(found.clone());
+    }
+    let looked: Vec<_> = candidates.iter().map(|p| p.display().to_string()).collect();
+    Err(SandboxError::HelperMissing { looked: looked.join(", ") })
+}

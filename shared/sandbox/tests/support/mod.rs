@@ -1,0 +1,93 @@
+//! What the sandbox tests share: opening a backend, running Python inside and outside, finding what is left running.
+#![allow(dead_code)] // each test program uses a part
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rollmill_sandbox::{Finished, Limits, Namespaces, NamespacesOptions, Sandbox, Spec};
+
+pub const HELPER: &str = env!("CARGO_BIN_EXE_rollmill-sandbox-helper");
+
+/// The variants under test: with cgroups where this machine gives them, and without.
+pub fn both() -> Vec<(&'static str, Namespaces)> {
+    vec![("cgroups", open(true)), ("no cgroups", open(false))]
+}
+
+pub fn open(cgroups: bool) -> Namespaces {
+    let options = NamespacesOptions { helper: Some(HELPER.into()), cgroups, ..NamespacesOptions::default() };
+    Namespaces::open(options).expect("the sandbox opens on this machine")
+}
+
+/// Limits small enough that a test of them is quick.
+pub fn limits() -> Limits {
+    Limits {
+        wall: Duration::from_secs(30),
+        cpu: Duration::from_secs(20),
+        memory_bytes: 128 << 20,
+        pids: 16,
+        disk_bytes: 16 << 20,
+        output_bytes: 64 << 10,
+    }
+}
+
+pub fn python(source: &str, args: &[&str]) -> Spec {
+    let mut argv = vec!["python3".to_string(), "-I".into(), "-S".into(), "-c".into(), source.into()];
+    argv.extend(args.iter().map(|a| a.to_string()));
+    Spec { argv, limits: limits(), ..Spec::default() }
+}
+
+pub fn run(sandbox: &dyn Sandbox, spec: &Spec) -> Finished {
+    sandbox.run(spec).expect("infrastructure works")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_string()
+}
+
+/// The unsafe control: the same source in a plain process of this host.
+pub fn unsafe_python(source: &str, args: &[&str], env: &[(&str, &str)]) -> String {
+    let mut command = Command::new("python3");
+    command.args(["-I", "-S", "-c", source]).args(args).envs(env.iter().copied()).stdin(Stdio::null());
+    text(&command.output().expect("python3 runs").stdout)
+}
+
+/// Pids of processes, not zombies, that have this word in their command line.
+pub fn running_with(marker: &str) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").expect("proc").flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| *pid != std::process::id() as i32)
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.windows(marker.len()).any(|w| w == marker.as_bytes())
+        })
+        .collect()
+}
+
+/// A word no other test or run uses.
+pub fn marker(name: &str) -> String {
+    format!("marker-{name}-{}", std::process::id())
+}
+
+/// Folders of runs still to be found in any cgroup hierarchy, by the pid of the helper that made them.
+pub fn cgroups_of(helper: i32) -> Vec<PathBuf> {
+    fn visit(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name() == name {
+                found.push(entry.path());
+            } else if depth < 8 && entry.file_type().is_ok_and(|t| t.is_dir()) {
+                visit(&entry.path(), name, depth + 1, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(Path::new("/sys/fs/cgroup"), &format!("rollmill-run-{helper}"), 0, &mut found);
+    found
+}
+
+/// The parent of a process.
+pub fn parent_of(pid: i32) -> i32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|l| l.strip_prefix("PPid:")).expect("PPid");
+    line.trim().parse().expect("a pid")
+}
