@@ -1,0 +1,27 @@
+//! Grading of functions (tier T0), rewards, and the conversion of written asserts into calls.
+//!
+//! In: a solution's files, a function's name, cases whose expected values stay on this side, a sandbox. Out: one verdict a
+//! case, decided by comparing returned data here, and from rates one reward. What must hold: the verdict is a function of
+//! returned data alone; nothing that a solution prints, exits with or writes anywhere is one; a failure that the solution
+//! did not cause is an error of infrastructure ([`t0::GradeError`]), never a verdict.
+//!
+//! The tests in `tests/` need the sandbox's helper beside them: `cargo build -p rollmill-sandbox --bins` before
+//! `cargo nextest run -p rollmill-grader`, and a `python3` on PATH.
+
+pub mod asserts;
+pub mod cases;
+pub mod codec;
+pub mod compare;
+pub mod int;
+pub mod literal;
+pub mod reward;
+pub mod style;
+pub mod t0;
+pub mod value;
+
+pub use cases::{Case, CasesError, parse_cases, render_cases};
+pub use compare::Comparator;
+pub use literal::LiteralError;
+pub use reward::{BadRewardConfig, Components, Preset, RewardConfig, pass_rate};
+pub use t0::{CaseOutcome, CaseVerdict, GradeError, Solution, SuiteResult, T0Options, grade, visible_output};
+pub use value::Value;
