@@ -146,7 +146,10 @@ pub async fn fetch(
         let key = manifest.file_key(&file.name)?;
         run.blobs.download(&key, &target).await?;
         if hash_file(&target)? != (file.bytes, file.sha256.clone()) {
-            return Err(JobError::Corrupt { key: key.to_string(), reason: "its bytes are not the committed ones".into() });
+            return Err(JobError::Corrupt {
+                key: key.to_string(),
+                reason: "its bytes are not the committed ones".into(),
+            });
         }
     }
     Ok(())

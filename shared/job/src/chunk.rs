@@ -6,7 +6,12 @@ use rollmill_store::{Commit, Key, create_once};
 use std::collections::HashMap;
 
 /// Rows that earlier attempts finished, by key.
-pub(crate) async fn read<R: Row>(run: &Run, stage: &Stage, plan: &Plan, shard: u32) -> Result<HashMap<String, R>, JobError> {
+pub(crate) async fn read<R: Row>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    shard: u32,
+) -> Result<HashMap<String, R>, JobError> {
     let mut done = HashMap::new();
     for entry in run.blobs.list(&stage.chunks(shard)?).await? {
         // A chunk that has gone was removed after its part was committed: the caller will meet the part.
@@ -24,7 +29,13 @@ pub(crate) async fn read<R: Row>(run: &Run, stage: &Stage, plan: &Plan, shard: u
 }
 
 /// Writes `rows` as the shard's next chunk. A number lost to another attempt means: list again, take the next.
-pub(crate) async fn write<R: Row>(run: &Run, stage: &Stage, plan: &Plan, shard: u32, rows: &[R]) -> Result<(), JobError> {
+pub(crate) async fn write<R: Row>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    shard: u32,
+    rows: &[R],
+) -> Result<(), JobError> {
     let folder = stage.chunks(shard)?;
     let bytes = encode(rows, plan.nonce.as_str(), run.attempt.as_str()).map_err(PartError::from)?;
     loop {

@@ -125,7 +125,10 @@ impl Config {
         let keys: std::collections::BTreeSet<_> = old_keys.keys().chain(new_keys.keys()).collect();
         let show = |v: Option<&String>| v.cloned().unwrap_or_else(|| "(absent)".into());
         let changed = keys.into_iter().filter(|k| old_keys.get(*k) != new_keys.get(*k));
-        changed.map(|k| format!("{k}: {} -> {}", show(old_keys.get(k)), show(new_keys.get(k)))).collect::<Vec<_>>().join(", ")
+        changed
+            .map(|k| format!("{k}: {} -> {}", show(old_keys.get(k)), show(new_keys.get(k))))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 

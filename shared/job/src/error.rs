@@ -35,7 +35,9 @@ pub enum JobError {
         address: String,
     },
     /// The configuration differs from the one the run was made with.
-    #[error("{address}: this run was made with another configuration: {difference}; use a new --run address, or undo the change")]
+    #[error(
+        "{address}: this run was made with another configuration: {difference}; use a new --run address, or undo the change"
+    )]
     RunChanged {
         /// The run.
         address: String,

@@ -37,7 +37,13 @@ impl From<&RunArgs> for WorkerOptions {
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Works on `stage` under `plan` until it is complete, or until something asks this worker to leave.
-pub async fn work<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J, options: WorkerOptions) -> Result<Outcome, JobError> {
+pub async fn work<J: Job>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    job: &J,
+    options: WorkerOptions,
+) -> Result<Outcome, JobError> {
     let started = run.clock.monotonic();
     let progress = Progress::new(stage.name(), plan.items(), run.quiet);
     let worker = format!("pid {}", std::process::id());
@@ -90,7 +96,13 @@ pub async fn work<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J, option
 
 /// A worker that has seen every part writes missing projections and the seal; one with a single shard leaves both to
 /// the last, unless the stage projects: then nobody after it has the right to.
-async fn complete<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J, options: WorkerOptions) -> Result<(), JobError> {
+async fn complete<J: Job>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    job: &J,
+    options: WorkerOptions,
+) -> Result<(), JobError> {
     if done_shards(run, stage).await?.len() < plan.shards.len() {
         return Ok(());
     }

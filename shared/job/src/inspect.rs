@@ -34,15 +34,14 @@ pub async fn stages(run: &Run) -> Result<Vec<StageState>, JobError> {
     let control = run.blobs.list(&Key::new("control")?).await?;
     let parts = run.blobs.list(&Key::new("tables")?).await?;
     let mut found = Vec::new();
-    let names: Vec<&str> = control
-        .iter()
-        .filter_map(|e| e.key.as_str().strip_prefix("control/")?.strip_suffix("/plan.json"))
-        .collect();
+    let names: Vec<&str> =
+        control.iter().filter_map(|e| e.key.as_str().strip_prefix("control/")?.strip_suffix("/plan.json")).collect();
     for name in names {
-        let Some(plan) = run.read_record::<Plan>(&Key::new(format!("control/{name}/plan.json"))?).await? else { continue };
+        let Some(plan) = run.read_record::<Plan>(&Key::new(format!("control/{name}/plan.json"))?).await? else {
+            continue;
+        };
         let folder = format!("tables/{}/part-", folder_of(name));
-        let done: BTreeSet<&str> =
-            parts.iter().map(|e| e.key.as_str()).filter(|k| k.starts_with(&folder)).collect();
+        let done: BTreeSet<&str> = parts.iter().map(|e| e.key.as_str()).filter(|k| k.starts_with(&folder)).collect();
         let under = |kind: &str| -> BTreeSet<String> {
             let prefix = format!("control/{name}/{kind}/");
             let keys = control.iter().filter_map(|e| e.key.as_str().strip_prefix(&prefix));

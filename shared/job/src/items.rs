@@ -23,7 +23,12 @@ pub trait Job: Send + Sync {
     }
 
     /// Other tables that follow from a committed part: name and bytes, deterministic, so that any worker may write them.
-    fn project(&self, _rows: &[Self::Row], _plan: &str, _attempt: &str) -> Result<Vec<(&'static str, bytes::Bytes)>, JobError> {
+    fn project(
+        &self,
+        _rows: &[Self::Row],
+        _plan: &str,
+        _attempt: &str,
+    ) -> Result<Vec<(&'static str, bytes::Bytes)>, JobError> {
         Ok(Vec::new())
     }
 }

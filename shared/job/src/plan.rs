@@ -84,7 +84,8 @@ impl Plan {
     /// In what `new` says other things than this frozen plan; none if they agree.
     fn difference(&self, new: &Plan) -> Option<String> {
         if self.inputs != new.inputs {
-            let names = |p: &Plan| p.inputs.iter().map(|i| format!("{}@{}", i.stage, i.nonce)).collect::<Vec<_>>().join(", ");
+            let names =
+                |p: &Plan| p.inputs.iter().map(|i| format!("{}@{}", i.stage, i.nonce)).collect::<Vec<_>>().join(", ");
             return Some(format!("inputs were [{}], now [{}]", names(self), names(new)));
         }
         if self.settings != new.settings {

@@ -25,7 +25,8 @@ impl Progress {
     /// For `total` items of the stage `name`.
     pub fn new(name: &str, total: usize, quiet: bool) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        let target = if terminal && !quiet { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if terminal && !quiet { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total as u64), target);
         // The template is a constant that indicatif accepts.
         let style = ProgressStyle::with_template("{prefix:34} {bar:30} {pos}/{len}  {per_sec}  {eta} left  {msg}")
@@ -73,7 +74,8 @@ impl Progress {
         lines.last = Instant::now();
         let seconds = lines.started.elapsed().as_secs_f64().max(0.001);
         let rate = done.saturating_sub(first) as f64 / seconds;
-        let left = if rate > 0.0 { format!("{:.0}s left", total.saturating_sub(done) as f64 / rate) } else { String::new() };
+        let left =
+            if rate > 0.0 { format!("{:.0}s left", total.saturating_sub(done) as f64 / rate) } else { String::new() };
         let tail = if last { format!("{seconds:.1}s") } else { left };
         eprintln!("{}: {done}/{total}  {rate:.1}/s  {tail}  {}", self.name, self.bar.message());
     }

@@ -53,7 +53,12 @@ pub async fn read(run: &Run, stage: &Stage) -> Result<Option<Seal>, JobError> {
 }
 
 /// Seals a stage whose parts are all there. `projections` are the tables that follow from its parts.
-pub(crate) async fn seal<R: Row>(run: &Run, stage: &Stage, plan: &Plan, projections: &[&str]) -> Result<Seal, JobError> {
+pub(crate) async fn seal<R: Row>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    projections: &[&str],
+) -> Result<Seal, JobError> {
     if let Some(seal) = read(run, stage).await? {
         return Ok(seal);
     }

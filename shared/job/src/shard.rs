@@ -78,7 +78,12 @@ impl<J: Job> ShardWork<'_, J> {
         }
     }
 
-    async fn save(&self, shard: u32, fresh: &mut Vec<J::Row>, done: &mut HashMap<String, J::Row>) -> Result<(), JobError> {
+    async fn save(
+        &self,
+        shard: u32,
+        fresh: &mut Vec<J::Row>,
+        done: &mut HashMap<String, J::Row>,
+    ) -> Result<(), JobError> {
         if !fresh.is_empty() {
             chunk::write(self.run, self.stage, self.plan, shard, fresh).await?;
             done.extend(fresh.drain(..).map(|row| (row.key(), row)));
@@ -108,7 +113,13 @@ impl<J: Job> ShardWork<'_, J> {
 }
 
 /// Writes the projections of a committed part. Any worker may: the bytes follow from the part alone.
-pub(crate) async fn project<J: Job>(run: &Run, stage: &Stage, job: &J, shard: u32, part: &Bytes) -> Result<(), JobError> {
+pub(crate) async fn project<J: Job>(
+    run: &Run,
+    stage: &Stage,
+    job: &J,
+    shard: u32,
+    part: &Bytes,
+) -> Result<(), JobError> {
     let (rows, footer) = decode::<J::Row>(part)?;
     for (table, bytes) in job.project(&rows, &footer.plan, &footer.attempt)? {
         let key = stage.projection(table, shard)?;

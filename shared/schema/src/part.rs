@@ -63,7 +63,9 @@ pub enum PartError {
         reason: String,
     },
     /// Another table, or a newer version than this program knows.
-    #[error("expected table {table} up to version {version}, found {found} version {found_version}; use a newer rollmill")]
+    #[error(
+        "expected table {table} up to version {version}, found {found} version {found_version}; use a newer rollmill"
+    )]
     Version {
         /// The table that was expected.
         table: &'static str,

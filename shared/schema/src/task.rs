@@ -86,7 +86,8 @@ impl Row for TaskSecret {
     const VERSION: u32 = 1;
 
     fn columns() -> Vec<FieldRef> {
-        let mut columns: Vec<FieldRef> = ["task_id", "split", "entry_point", "reference", "tests_a"].into_iter().map(text).collect();
+        let mut columns: Vec<FieldRef> =
+            ["task_id", "split", "entry_point", "reference", "tests_a"].into_iter().map(text).collect();
         columns.push(col("tests_a_count", DataType::Int32));
         columns.push(opt("tests_b", DataType::Utf8));
         columns.push(provenance());

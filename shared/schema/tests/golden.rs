@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use rollmill_schema::{
-    Admission, Candidate, Metric, Provenance, Rejection, Reward, Row, StepRow, Task, TaskSecret, Trajectory, decode, encode,
+    Admission, Candidate, Metric, Provenance, Rejection, Reward, Row, StepRow, Task, TaskSecret, Trajectory, decode,
+    encode,
 };
 use std::path::PathBuf;
 
@@ -34,19 +35,30 @@ fn check<R: Row + PartialEq + std::fmt::Debug>(rows: Vec<R>) {
 
 #[test]
 fn candidates() {
-    let full = Candidate { task_id: "t1".into(), tests_b: Some("[]".into()), provenance: origin(), ..Default::default() };
+    let full =
+        Candidate { task_id: "t1".into(), tests_b: Some("[]".into()), provenance: origin(), ..Default::default() };
     check(vec![full, Candidate::default()]);
 }
 
 #[test]
 fn tasks() {
-    check(vec![Task { task_id: "t1".into(), instruction: "dé\u{1F600}".into(), provenance: origin(), ..Default::default() }]);
+    check(vec![Task {
+        task_id: "t1".into(),
+        instruction: "dé\u{1F600}".into(),
+        provenance: origin(),
+        ..Default::default()
+    }]);
     check(vec![TaskSecret { task_id: "t1".into(), tests_a_count: 4, provenance: origin(), ..Default::default() }]);
 }
 
 #[test]
 fn admissions() {
-    check(vec![Admission { task_id: "t".into(), reason: Some("x".into()), provenance: origin(), ..Default::default() }]);
+    check(vec![Admission {
+        task_id: "t".into(),
+        reason: Some("x".into()),
+        provenance: origin(),
+        ..Default::default()
+    }]);
     check(vec![Rejection { task_id: "t".into(), reason: "x".into(), provenance: origin(), ..Default::default() }]);
 }
 

@@ -86,7 +86,8 @@ mod tests {
         }
         async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, StoreError> {
             let fault = self.1.lock().unwrap().pop();
-            let torn = || StoreError::Transient { store: "faulty".into(), what: "create".into(), reason: "torn".into() };
+            let torn =
+                || StoreError::Transient { store: "faulty".into(), what: "create".into(), reason: "torn".into() };
             match fault {
                 None => self.0.create(key, bytes).await,
                 Some(Fault::FailsBefore) => Err(torn()),

@@ -8,7 +8,9 @@ pub struct Key(String);
 
 /// Why a string is no key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is no valid object name: use letters, digits, '.', '_', '-', '=' and single slashes between non-empty parts")]
+#[error(
+    "{0:?} is no valid object name: use letters, digits, '.', '_', '-', '=' and single slashes between non-empty parts"
+)]
 pub struct InvalidKey(pub String);
 
 impl Key {

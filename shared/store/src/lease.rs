@@ -111,8 +111,12 @@ fn parse(bytes: &[u8]) -> Option<Term> {
 pub async fn last_term(blobs: &dyn Blobs, folder: &Key) -> Result<Option<(u64, Term)>, StoreError> {
     let Some(last) = blobs.list(folder).await?.pop() else { return Ok(None) };
     let number = last.key.file_name().trim_end_matches(".json").parse().unwrap_or(0);
-    let unknown =
-        || Term { attempt: AttemptId::from_text("?"), nonce: Nonce::from_text("?"), worker: "?".into(), released: false };
+    let unknown = || Term {
+        attempt: AttemptId::from_text("?"),
+        nonce: Nonce::from_text("?"),
+        worker: "?".into(),
+        released: false,
+    };
     let term = blobs.get(&last.key).await?.and_then(|b| parse(&b)).unwrap_or_else(unknown);
     Ok(Some((number, term)))
 }

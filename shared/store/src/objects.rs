@@ -32,7 +32,9 @@ pub struct S3Settings {
 
 /// Objects of one prefix of an `object_store` backend.
 pub struct Objects {
-    /// For creates and all other calls: no retries inside, ours are around it.
+    /// For creates: no retries inside, ours are around it.
+    creates: Arc<dyn ObjectStore>,
+    /// For everything that may be repeated blindly.
     store: Arc<dyn ObjectStore>,
     prefix: String,
     address: String,
@@ -44,13 +46,15 @@ const UPLOAD_PART: usize = 16 << 20;
 impl Objects {
     /// A store in memory, for tests.
     pub fn memory() -> Objects {
-        Objects { store: Arc::new(InMemory::new()), prefix: "run".into(), address: "memory:".into() }
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        Objects { creates: store.clone(), store, prefix: "run".into(), address: "memory:".into() }
     }
 
     /// The run at `s3://bucket/prefix`.
     pub fn s3(bucket: &str, prefix: &str, settings: &S3Settings) -> Result<Objects, StoreError> {
         let address = format!("s3://{bucket}/{prefix}");
-        let retry = RetryConfig { max_retries: 0, retry_timeout: Duration::from_secs(60), ..RetryConfig::default() };
+        let retry =
+            |max_retries| RetryConfig { max_retries, retry_timeout: Duration::from_secs(30), ..RetryConfig::default() };
         let client = ClientOptions::new()
             .with_connect_timeout(Duration::from_secs(5))
             .with_timeout(Duration::from_secs(120))
@@ -59,7 +63,6 @@ impl Objects {
             .with_bucket_name(bucket)
             .with_region(settings.region.as_deref().unwrap_or("us-east-1"))
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            .with_retry(retry)
             .with_client_options(client);
         if let Some(endpoint) = &settings.endpoint {
             builder = builder.with_endpoint(endpoint);
@@ -71,19 +74,26 @@ impl Objects {
             builder = builder.with_token(token);
         }
         let bad = |e: Backend| StoreError::BadAddress { address: address.clone(), reason: e.to_string() };
-        let store = builder.build().map_err(bad)?;
-        Ok(Objects { store: Arc::new(store), prefix: prefix.trim_matches('/').into(), address })
+        let creates = Arc::new(builder.clone().with_retry(retry(0)).build().map_err(bad)?);
+        let store = Arc::new(builder.with_retry(retry(4)).build().map_err(bad)?);
+        Ok(Objects { creates, store, prefix: prefix.trim_matches('/').into(), address })
     }
 
     fn path(&self, key: &Key) -> ObjectPath {
-        if self.prefix.is_empty() { ObjectPath::from(key.as_str()) } else { ObjectPath::from(format!("{}/{key}", self.prefix)) }
+        if self.prefix.is_empty() {
+            ObjectPath::from(key.as_str())
+        } else {
+            ObjectPath::from(format!("{}/{key}", self.prefix))
+        }
     }
 
     fn error(&self, what: String, e: Backend) -> StoreError {
         let store = self.address.clone();
         let reason = root_cause(&e);
         match e {
-            Backend::PermissionDenied { .. } | Backend::Unauthenticated { .. } => StoreError::Denied { store, what, reason },
+            Backend::PermissionDenied { .. } | Backend::Unauthenticated { .. } => {
+                StoreError::Denied { store, what, reason }
+            }
             Backend::NotFound { .. } => StoreError::Unreachable { store, reason },
             _ => StoreError::Transient { store, what, reason },
         }
@@ -112,7 +122,7 @@ impl Blobs for Objects {
 
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, StoreError> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.store.put_opts(&self.path(key), PutPayload::from_bytes(bytes), options).await {
+        match self.creates.put_opts(&self.path(key), PutPayload::from_bytes(bytes), options).await {
             Ok(_) => Ok(Created::New),
             Err(Backend::AlreadyExists { .. } | Backend::Precondition { .. }) => Ok(Created::Exists),
             Err(e) => Err(self.error(format!("create {key}"), e)),

@@ -58,7 +58,8 @@ async fn folder() {
     let dir = tempfile::tempdir().unwrap();
     conforms(Arc::new(Folder::open(&dir.path().join("run")).unwrap())).await;
     // Readers glob the table folders: no staging file may lie there.
-    let left: Vec<_> = std::fs::read_dir(dir.path().join("run/tables/t")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(dir.path().join("run/tables/t")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
 

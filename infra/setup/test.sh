@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds what the tests start, then runs all tests beside a real S3 server. Called by `make test`.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+cd "$here/../.."
+cargo fmt --all --check
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}
+# One set of packages for all calls, so that cargo unifies features once and builds each dependency once.
+cargo build --workspace --bins
+bash "$here/model.sh" "$(target_dir)/debug/rollmill-serve"
+export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
+if cargo nextest --version >/dev/null 2>&1; then
+    bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
+else
+    bash "$here/weed.sh" cargo test --workspace --no-fail-fast
+fi
+cargo test --workspace --doc

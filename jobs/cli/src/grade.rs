@@ -1,0 +1,141 @@
+//! `rollmill grade`: one solution of one task, graded as `score` would.
+
+use rollmill_grader::{Preset, RewardConfig, Solution, T0Options};
+use rollmill_job::{Exit, JobError};
+use rollmill_sandbox::{Namespaces, NamespacesOptions};
+use rollmill_schema::Candidate;
+use rollmill_score::{Graded, Suites, grade_solution};
+use rollmill_synthesize::parse_task;
+use std::path::PathBuf;
+
+/// Flags.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  rollmill grade --tasks examples/tasks/list_sums.jsonl --task list_sums/sum_evens \
+    --solution solution.py --format json")]
+pub struct Args {
+    /// Tasks as simple JSONL: task_id, question, entry_point, test_cases, optional tests_b
+    #[arg(long, value_name = "FILE")]
+    tasks: PathBuf,
+    /// Id of the task
+    #[arg(long, value_name = "ID")]
+    task: String,
+    /// The solution: a Python file, or a folder with solution.py
+    #[arg(long, value_name = "PATH")]
+    solution: PathBuf,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// How counts become a reward
+    #[arg(long, value_enum, default_value_t = PresetName::Pure)]
+    preset: PresetName,
+    /// Seconds one call may take
+    #[arg(long, default_value_t = 5.0)]
+    call_seconds: f64,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PresetName {
+    Pure,
+    Shaped,
+}
+
+/// Runs the command.
+pub async fn run(args: &Args) -> Result<Exit, JobError> {
+    let task = find(args)?;
+    let bad = |place: &std::path::Path, reason: String| JobError::Config { place: place.display().to_string(), reason };
+    let solution = Solution::from_path(&args.solution).map_err(|e| bad(&args.solution, e.to_string()))?;
+    if !(args.call_seconds > 0.0 && args.call_seconds <= 3600.0) {
+        let reason = "give seconds above 0 and at most 3600".into();
+        return Err(JobError::Config { place: "--call-seconds".into(), reason });
+    }
+    let suites = Suites::of(&task.entry_point, &task.tests_a, task.tests_b.as_deref());
+    let suites = suites.map_err(|e| bad(&args.tasks, e.to_string()))?;
+    let preset = match args.preset {
+        PresetName::Pure => Preset::Pure,
+        PresetName::Shaped => Preset::Shaped,
+    };
+    let reward = RewardConfig { preset, ..RewardConfig::default() };
+    let per_call = std::time::Duration::from_secs_f64(args.call_seconds);
+    let options = T0Options { per_call, ..T0Options::default() };
+    let graded = tokio::task::spawn_blocking(move || {
+        let sandbox = Namespaces::open(NamespacesOptions::default()).map_err(|e| e.to_string())?;
+        grade_solution(&sandbox, &solution, &suites, &reward, &options).map_err(|e| e.to_string())
+    });
+    let graded = graded.await.map_err(|e| JobError::Unavailable { reason: format!("the grader died ({e})") })?;
+    match graded {
+        Ok(graded) => print(args, &task, &graded),
+        Err(reason) => {
+            // The third outcome: nothing is known about the solution.
+            if args.format == Format::Json {
+                println!(
+                    "{}",
+                    serde_json::json!({ "task_id": args.task, "status": "infrastructure", "error": reason })
+                );
+            }
+            return Err(JobError::Unavailable { reason });
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn find(args: &Args) -> Result<Candidate, JobError> {
+    let place = args.tasks.display().to_string();
+    let bad = |place: String, reason: String| JobError::Config { place, reason };
+    let text = std::fs::read_to_string(&args.tasks).map_err(|e| bad(place.clone(), format!("cannot be read ({e})")))?;
+    let mut names = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let at = format!("{place}:{}", number + 1);
+        let object: serde_json::Map<String, serde_json::Value> = match serde_json::from_str(line) {
+            Ok(object) => object,
+            Err(e) => {
+                eprintln!("{at}: no JSON object ({e}); the line is left out");
+                continue;
+            }
+        };
+        let id = match object.get("task_id") {
+            Some(serde_json::Value::String(id)) => id.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
+        if id == args.task {
+            return parse_task(object).map_err(|reason| bad(at, reason));
+        }
+        names.push(id);
+    }
+    names.truncate(5);
+    Err(bad(place, format!("holds no task {:?}; it has {} ...", args.task, names.join(", "))))
+}
+
+fn print(args: &Args, task: &Candidate, graded: &Graded) {
+    if args.format == Format::Json {
+        let mut json = serde_json::json!(graded);
+        json["task_id"] = args.task.clone().into();
+        println!("{json}");
+        return;
+    }
+    println!("task      {}  {}", args.task, task.entry_point);
+    println!("tests A   {} of {}", graded.tests_a.passed, graded.tests_a.total);
+    if let Some(b) = graded.tests_b {
+        println!("tests B   {} of {}", b.passed, b.total);
+    }
+    let c = graded.components;
+    println!("compiles  {}   style {:.2}", if c.compiles > 0.0 { "yes" } else { "no" }, c.style);
+    println!("reward    {}", graded.reward);
+    if let Some(error) = &graded.error {
+        println!("error     {error}");
+    }
+    for verdict in &graded.verdicts {
+        let outcome = serde_json::json!(verdict.case.outcome);
+        let outcome = outcome.as_str().unwrap_or_default();
+        println!("  {} {:>3}  {outcome:<12} {}", verdict.suite, verdict.case.index, verdict.case.detail);
+    }
+}

@@ -1,0 +1,105 @@
+//! `rollmill`: the front. Every job is a subcommand; `run` does all rounds on this machine.
+
+mod checks;
+mod doctor;
+mod grade;
+mod init;
+mod model;
+mod report;
+mod run;
+mod sections;
+mod show;
+mod status;
+
+use clap::{Parser, Subcommand};
+use rollmill_job::{Exit, JobError};
+
+/// Training data and policies for coding agents, made by independent batch jobs over object storage
+#[derive(Parser)]
+#[command(
+    name = "rollmill",
+    version,
+    after_help = "Example:\n  rollmill run --config examples/demo.toml\n  \
+    rollmill status --run runs/demo\n\nExit codes: 0 complete, 2 usage or plan refused, 10 a shard failed for good, \
+    11 work is leased elsewhere, 75 drained or transient (run me again)."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a run: freeze its configuration and import its base model
+    Init(init::Args),
+    /// Run all jobs, round after round, on this machine; carries on where it was stopped
+    Run(run::Args),
+    /// Say what is here, what is missing and what to do
+    Doctor(doctor::Args),
+    /// Turn task sets into candidates
+    Synthesize(rollmill_synthesize::Args),
+    /// Check candidates in the sandbox; write tasks, secrets and rejections
+    Verify(rollmill_verify::Args),
+    /// Let a policy act on tasks
+    Rollout(rollmill_rollout::Args),
+    /// Grade trajectories
+    Score(rollmill_score::Args),
+    /// Train a round with PPO (starts rollmill-train)
+    Train(run::TrainArgs),
+    /// Measure a graded set
+    Evaluate(rollmill_evaluate::Args),
+    /// Grade one solution of one task
+    Grade(grade::Args),
+    /// How far each stage is
+    Status(status::Args),
+    /// Print the tables of a run: before and after, with intervals
+    Report(report::Args),
+    /// Read one trajectory, or why a task's tests fail
+    Show(show::Args),
+}
+
+fn main() -> Exit {
+    rollmill_sandbox::helper_main_if_asked();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let _ = e.print();
+            return if e.use_stderr() { Exit::Usage } else { Exit::Complete };
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            eprintln!("error: no threads can be started ({e})");
+            return Exit::Again;
+        }
+    };
+    let done = runtime.block_on(dispatch(cli.command));
+    // Blocking threads may still wait for a sandbox that dies with this process.
+    runtime.shutdown_background();
+    match done {
+        Ok(exit) => exit,
+        Err(e) => {
+            eprintln!("error: {e}");
+            Exit::from(&e)
+        }
+    }
+}
+
+async fn dispatch(command: Command) -> Result<Exit, JobError> {
+    match command {
+        Command::Init(args) => init::run(&args).await,
+        Command::Run(args) => run::run(&args).await,
+        Command::Doctor(args) => doctor::run(&args).await,
+        Command::Synthesize(args) => rollmill_synthesize::run(&args).await,
+        Command::Verify(args) => rollmill_verify::run(&args).await,
+        Command::Rollout(args) => rollmill_rollout::run(&args).await,
+        Command::Score(args) => rollmill_score::run(&args).await,
+        Command::Train(args) => run::train(&args).await,
+        Command::Evaluate(args) => rollmill_evaluate::run(&args).await,
+        Command::Grade(args) => grade::run(&args).await,
+        Command::Status(args) => status::run(&args).await,
+        Command::Report(args) => report::run(&args).await,
+        Command::Show(args) => show::run(&args).await,
+    }
+}

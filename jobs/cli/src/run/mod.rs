@@ -1,0 +1,183 @@
+//! `rollmill run`: all jobs, round after round, on this machine. It only starts the commands a scheduler would start, in
+//! order, skips what is sealed, and keeps `rollmill-serve` up with the checkpoint each stage needs.
+
+mod child;
+mod serve;
+
+use crate::{init, report, sections};
+use child::Children;
+use rollmill_job::{Drain, Exit, JobError, Run, Stage, checkpoint, env, seal};
+use rollmill_rollout::{RolloutConfig, TRAIN, When};
+use serve::Server;
+use std::path::PathBuf;
+
+/// Flags.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  rollmill run --config examples/demo.toml\n  \
+    rollmill run --config my.toml --run s3://bucket/exp7 --endpoint http://gpu-node:8000 --rounds 3")]
+pub struct Args {
+    /// The configuration
+    #[arg(long)]
+    config: PathBuf,
+    /// Where the run lies: a folder, or s3://bucket/prefix (default: `run` in [operations])
+    #[arg(long, env = env::RUN, value_name = "URI")]
+    run: Option<String>,
+    /// Rounds (default: `rounds` in [operations])
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Use this endpoint instead of starting rollmill-serve
+    #[arg(long, env = env::ENDPOINT)]
+    endpoint: Option<String>,
+}
+
+/// Flags of `rollmill train`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  rollmill train --run runs/demo --round 1")]
+pub struct TrainArgs {
+    /// The run
+    #[arg(long, env = env::RUN, value_name = "URI")]
+    run: String,
+    /// The round
+    #[arg(long)]
+    round: u32,
+    /// Threads of libtorch (default: all cores)
+    #[arg(long)]
+    threads: Option<u32>,
+}
+
+/// Starts `rollmill-train` and waits for it.
+pub async fn train(args: &TrainArgs) -> Result<Exit, JobError> {
+    let run = Run::open(&args.run).await?;
+    let drain = on_signals()?;
+    Children::new(&run, drain).train(args.round, args.threads).await
+}
+
+fn on_signals() -> Result<Drain, JobError> {
+    Drain::on_signals()
+        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })
+}
+
+/// Runs the command.
+pub async fn run(args: &Args) -> Result<Exit, JobError> {
+    let mut run = init::make(&args.config, args.run.as_deref()).await?;
+    let file = rollmill_job::config::Config::read(&args.config)?;
+    run.operations = file.operations()?;
+    if args.endpoint.is_some() {
+        run.operations.endpoint.clone_from(&args.endpoint);
+    }
+    run.drain = on_signals()?;
+    let mut pipeline = Pipeline {
+        rollout: run.config.section("rollout")?,
+        version: rollmill_evaluate::score_version(&run)?,
+        server: Server::new(&run, run.config.section::<sections::ServeConfig>("serve")?),
+        children: Children::new(&run, run.drain.clone()),
+        rounds: args.rounds.unwrap_or(run.operations.rounds),
+        run,
+    };
+    let done = pipeline.all().await;
+    pipeline.server.stop().await;
+    match done {
+        Ok(()) => {
+            report::print(&pipeline.run).await?;
+            Ok(Exit::Complete)
+        }
+        Err(Ended::Exit(exit)) => Ok(exit),
+        Err(Ended::Error(e)) => Err(e),
+    }
+}
+
+/// Why the pipeline did not come to its end.
+enum Ended {
+    /// A job ended so.
+    Exit(Exit),
+    Error(JobError),
+}
+
+impl From<JobError> for Ended {
+    fn from(e: JobError) -> Ended {
+        Ended::Error(e)
+    }
+}
+
+struct Pipeline {
+    run: Run,
+    rollout: RolloutConfig,
+    version: String,
+    server: Server,
+    children: Children,
+    rounds: u32,
+}
+
+impl Pipeline {
+    async fn all(&mut self) -> Result<(), Ended> {
+        self.stage(&Stage::synthesize(), &["synthesize"]).await?;
+        self.stage(&Stage::verify(), &["verify"]).await?;
+        self.evaluate(0).await?;
+        for round in 1..=self.rounds {
+            self.rollout(TRAIN, round, round - 1).await?;
+            self.score(TRAIN, round).await?;
+            if checkpoint::last_of_round(&self.run, round).await?.is_none() {
+                // The trainer needs the memory and the cores.
+                self.server.stop().await;
+                let threads = self.run.operations.threads;
+                let exit = self.children.train(round, threads).await?;
+                done(exit)?;
+            }
+            self.evaluate(round).await?;
+        }
+        Ok(())
+    }
+
+    /// Samples, scores and measures every evaluation set that is due after `round`.
+    async fn evaluate(&mut self, round: u32) -> Result<(), Ended> {
+        let due = |when: When| match when {
+            When::Every => true,
+            When::Ends => round == 0 || round == self.rounds,
+            When::Last => round == self.rounds,
+        };
+        let names: Vec<String> = self.rollout.sets.iter().filter(|s| due(s.when)).map(|s| s.name.clone()).collect();
+        for name in names {
+            self.rollout(&name, round, round).await?;
+            self.score(&name, round).await?;
+            let stage = Stage::evaluate(&self.version, &name, round);
+            self.stage(&stage, &["evaluate", "--split", &name, "--round", &round.to_string()]).await?;
+        }
+        Ok(())
+    }
+
+    async fn rollout(&mut self, set: &str, round: u32, policy_round: u32) -> Result<(), Ended> {
+        let stage = Stage::rollout(set, round);
+        if seal::read(&self.run, &stage).await?.is_some() {
+            return Ok(());
+        }
+        let (endpoint, concurrency) = self.server.endpoint(&self.run, policy_round).await?;
+        let (round, concurrency) = (round.to_string(), concurrency.to_string());
+        let mut args = vec!["rollout", "--split", set, "--round", &round, "--endpoint", &endpoint];
+        args.extend(["--concurrency", &concurrency]);
+        let key = self.run.operations.endpoint_key_env.clone();
+        if let Some(key) = &key {
+            args.extend(["--endpoint-key-env", key]);
+        }
+        self.stage(&stage, &args).await
+    }
+
+    async fn score(&mut self, set: &str, round: u32) -> Result<(), Ended> {
+        let stage = Stage::score(&self.version, set, round);
+        self.stage(&stage, &["score", "--split", set, "--round", &round.to_string()]).await
+    }
+
+    /// Runs one job unless its stage is sealed.
+    async fn stage(&mut self, stage: &Stage, args: &[&str]) -> Result<(), Ended> {
+        if seal::read(&self.run, stage).await?.is_some() {
+            return Ok(());
+        }
+        if self.run.drain.is_raised() {
+            return Err(Ended::Exit(Exit::Again));
+        }
+        done(self.children.job(args).await?)
+    }
+}
+
+fn done(exit: Exit) -> Result<(), Ended> {
+    if exit == Exit::Complete { Ok(()) } else { Err(Ended::Exit(exit)) }
+}

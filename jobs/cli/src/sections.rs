@@ -1,0 +1,47 @@
+//! All sections of a configuration, checked before anything is created.
+
+use rollmill_job::JobError;
+use rollmill_job::config::Config;
+use serde::{Deserialize, Serialize};
+
+/// `[policy]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// The base model: an HF folder, or the name of one below the cache's `models` folder.
+    pub model: String,
+}
+
+/// Sections there are.
+const SECTIONS: [&str; 8] = ["policy", "synthesize", "verify", "rollout", "score", "train", "evaluate", "serve"];
+
+/// `[serve]`: how `run` starts `rollmill-serve`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeConfig {
+    /// Requests decoded together.
+    pub slots: u32,
+    /// Longest sequence.
+    pub context: u32,
+}
+
+impl Default for ServeConfig {
+    fn default() -> ServeConfig {
+        ServeConfig { slots: 32, context: 768 }
+    }
+}
+
+/// Refuses a configuration with unknown sections, unknown keys or settings that cannot work. `[train]` is checked by
+/// `rollmill-train`, which knows it.
+pub fn check(config: &Config) -> Result<(), JobError> {
+    config.check_sections(&SECTIONS)?;
+    config.operations()?;
+    config.section::<PolicyConfig>("policy")?;
+    config.section::<ServeConfig>("serve")?;
+    config.section::<rollmill_synthesize::SynthesizeConfig>("synthesize")?;
+    config.section::<rollmill_verify::VerifyConfig>("verify")?;
+    config.section::<rollmill_rollout::RolloutConfig>("rollout")?.check()?;
+    config.section::<rollmill_score::ScoreConfig>("score")?.check()?;
+    config.section::<rollmill_evaluate::EvaluateConfig>("evaluate")?;
+    Ok(())
+}

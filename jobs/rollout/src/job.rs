@@ -1,0 +1,216 @@
+//! The job side of a rollout: one key, one trajectory.
+
+use crate::act::{ActConfig, ActError, ActTask, Acted, act};
+use crate::tester::{VisibleTests, as_assert};
+use crate::{Args, RolloutConfig, RolloutSet, endpoint};
+use async_trait::async_trait;
+use rollmill_grader::{Case, T0Options, parse_cases};
+use rollmill_job::checkpoint::{self, ACTOR, Manifest};
+use rollmill_job::{ItemError, Job, JobError, Run, clock};
+use rollmill_policy::endpoint::Next;
+use rollmill_policy::seed::trajectory_seed;
+use rollmill_policy::{Chat, Endpoint, EndpointConfig, Tokenizer};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_schema::{StepRow, Task, Trajectory};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// A task ready to be acted on.
+struct Ready {
+    task: Task,
+    visible: Arc<Vec<Case>>,
+    asserts: Vec<String>,
+}
+
+/// Everything one worker needs.
+pub struct Rollout {
+    run: Run,
+    act: ActConfig,
+    set: RolloutSet,
+    round: u32,
+    policy_round: u32,
+    checkpoint: String,
+    policy: String,
+    tokenizer: Tokenizer,
+    chat: Chat,
+    endpoint: Endpoint,
+    sandbox: Arc<dyn Sandbox>,
+    places: Arc<Semaphore>,
+    tasks: HashMap<String, Ready>,
+    options: T0Options,
+    concurrency: usize,
+}
+
+impl Rollout {
+    /// Opens endpoint, tokenizer and sandbox.
+    #[allow(clippy::too_many_arguments)] // one caller; a struct for it would only repeat the names
+    pub async fn open(
+        run: &Run,
+        config: RolloutConfig,
+        set: RolloutSet,
+        tasks: Vec<Task>,
+        round: u32,
+        policy_round: u32,
+        manifest: &Manifest,
+        args: &Args,
+    ) -> Result<Rollout, JobError> {
+        let (tokenizer, chat) = tokenizer(run, manifest).await?;
+        let endpoint_config = EndpointConfig {
+            url: args.endpoint.clone(),
+            api_key_env: args.endpoint_key_env.clone(),
+            concurrency: args.concurrency.max(1),
+            vocab_size: Some(tokenizer.vocab_size()),
+            ..EndpointConfig::default()
+        };
+        let (endpoint, health) = endpoint::open(endpoint_config, manifest, args.trust_endpoint).await?;
+        let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
+        act.context = health.context.map_or(act.context, |served| act.context.min(served));
+        let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
+        let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Rollout {
+            run: run.clone(),
+            act,
+            set,
+            round,
+            policy_round,
+            checkpoint: manifest.id(),
+            policy: health.model.unwrap_or_default(),
+            tokenizer,
+            chat,
+            endpoint,
+            sandbox: Arc::new(sandbox),
+            places: Arc::new(Semaphore::new(cores)),
+            tasks: tasks.into_iter().map(|t| Ok((t.task_id.clone(), ready(t)?))).collect::<Result<_, JobError>>()?,
+            options: T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() },
+            concurrency: args.concurrency.max(1),
+        })
+    }
+
+    fn blank(&self, key: &str) -> Trajectory {
+        let (task_id, sample) = split_key(key);
+        let seed = trajectory_seed(&self.run.id, self.round, &self.set.name, task_id, sample);
+        Trajectory {
+            trajectory_id: key.into(),
+            task_id: task_id.into(),
+            split: self.set.name.clone(),
+            sample: sample as i32,
+            sampled_at: clock::rfc3339(self.run.clock.wall()),
+            policy: self.policy.clone(),
+            checkpoint: self.checkpoint.clone(),
+            policy_round: self.policy_round as i32,
+            temperature: self.set.temperature,
+            top_p: self.set.top_p,
+            messages: "[]".into(),
+            final_files: "{}".into(),
+            isolation: serde_json::to_string(self.sandbox.level()).unwrap_or_default(),
+            provenance: self.run.provenance(self.round, seed as i64),
+            ..Trajectory::default()
+        }
+    }
+}
+
+fn split_key(key: &str) -> (&str, u32) {
+    let (task, sample) = key.rsplit_once('.').unwrap_or((key, "0"));
+    (task, sample.parse().unwrap_or(0))
+}
+
+fn ready(task: Task) -> Result<Ready, JobError> {
+    let visible = parse_cases(&task.visible_tests)
+        .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
+    let asserts = visible.iter().map(|c| as_assert(&task.entry_point, c)).collect();
+    Ok(Ready { task, visible: Arc::new(visible), asserts })
+}
+
+/// The tokenizer and chat template that travel with the checkpoint.
+async fn tokenizer(run: &Run, manifest: &Manifest) -> Result<(Tokenizer, Chat), JobError> {
+    let bad = |reason: String| JobError::Config { place: format!("checkpoint {}", manifest.id()), reason };
+    let folder = tempfile::tempdir().map_err(|e| bad(e.to_string()))?;
+    let small = |name: &str| name.starts_with(ACTOR) && !name.ends_with(".safetensors");
+    checkpoint::fetch(run, manifest, small, folder.path()).await?;
+    let tokenizer = Tokenizer::load(&folder.path().join(ACTOR)).map_err(|e| bad(e.to_string()))?;
+    let chat = Chat::load(&folder.path().join(ACTOR), &tokenizer).map_err(|e| bad(e.to_string()))?;
+    Ok((tokenizer, chat))
+}
+
+#[async_trait]
+impl Job for Rollout {
+    type Row = Trajectory;
+
+    async fn process(&self, key: &str) -> Result<Trajectory, ItemError> {
+        let (task_id, _) = split_key(key);
+        let ready = self.tasks.get(task_id).ok_or_else(|| ItemError::Stop("the task is not there".into()))?;
+        let blank = self.blank(key);
+        let tester = VisibleTests {
+            sandbox: self.sandbox.clone(),
+            places: self.places.clone(),
+            entry_point: ready.task.entry_point.clone(),
+            cases: ready.visible.clone(),
+            options: self.options.clone(),
+        };
+        let task = ActTask {
+            task_id,
+            question: &ready.task.instruction,
+            entry_point: &ready.task.entry_point,
+            visible_asserts: &ready.asserts,
+        };
+        let seed = blank.provenance.seed as u64;
+        let acted = act(&self.endpoint, &self.tokenizer, &self.chat, &self.act, &task, seed, &tester).await;
+        acted.map(|acted| filled(blank, acted)).map_err(sort)
+    }
+
+    fn failed(&self, key: &str, reason: &str) -> Option<Trajectory> {
+        let (class, reason) = ("infrastructure".to_string(), reason.to_string());
+        Some(Trajectory { error_class: Some(class), error: Some(reason), ..self.blank(key) })
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+}
+
+/// What an error of acting means for the worker.
+fn sort(error: ActError) -> ItemError {
+    let text = error.to_string();
+    match &error {
+        // The client has already retried with back-off: the endpoint is away, and so it is for every other item.
+        ActError::Endpoint(e) if e.is_transient() => ItemError::Unavailable(text),
+        ActError::Endpoint(e) if e.next() == Next::GiveUpItem => ItemError::Retry(text),
+        ActError::Tester(e) if e.next != Next::Stop => ItemError::Retry(text),
+        ActError::PromptTooLong { .. } | ActError::Tokenizer(_) => ItemError::Retry(text),
+        _ => ItemError::Stop(text),
+    }
+}
+
+fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
+    let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    let steps = acted.steps.into_iter().map(|s| StepRow {
+        phase: name(serde_json::json!(s.phase)),
+        reasoning: s.reasoning,
+        action: s.action,
+        observation: s.observation,
+        observation_sha256: s.observation_sha256,
+        ok: s.ok,
+        stop: name(serde_json::json!(s.stop)),
+        ms: s.ms as i64,
+    });
+    Trajectory {
+        messages: serde_json::to_string(&acted.messages).unwrap_or_default(),
+        plan: acted.plan,
+        steps: steps.collect(),
+        final_files: serde_json::json!({ "solution.py": acted.final_code }).to_string(),
+        token_ids: acted.tokens.into_iter().map(|t| t as i32).collect(),
+        trainable: acted.trainable,
+        log_probs: acted.log_probs,
+        prompt_tokens: acted.prompt_tokens as i32,
+        sampled_tokens: acted.sampled_tokens as i32,
+        attempts: acted.attempts as i32,
+        passed_visible: acted.passed_visible,
+        well_formed: acted.well_formed,
+        stop_reason: name(serde_json::json!(acted.stop_reason)),
+        truncated: acted.truncated,
+        ..blank
+    }
+}

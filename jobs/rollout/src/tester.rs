@@ -1,0 +1,66 @@
+//! Visible tests of one task, run in the sandbox while the policy acts.
+
+use crate::act::{Tested, Tester, TesterError};
+use async_trait::async_trait;
+use rollmill_grader::{Case, Comparator, GradeError, Solution, T0Options, grade, visible_output};
+use rollmill_policy::endpoint::Next;
+use rollmill_sandbox::Sandbox;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Semaphore;
+
+/// Runs the visible tests of one task.
+pub struct VisibleTests {
+    /// Where code runs.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Sandboxes at once on this machine: more than cores would turn honest solutions into time-outs.
+    pub places: Arc<Semaphore>,
+    /// Name of the function.
+    pub entry_point: String,
+    /// The cases a policy may see.
+    pub cases: Arc<Vec<Case>>,
+    /// Limits.
+    pub options: T0Options,
+}
+
+#[async_trait]
+impl Tester for VisibleTests {
+    async fn test(&self, code: &str) -> Result<Tested, TesterError> {
+        let gone = |e: String| TesterError { message: e, next: Next::Stop };
+        let _place = self.places.acquire().await.map_err(|e| gone(e.to_string()))?;
+        let (sandbox, cases, options) = (self.sandbox.clone(), self.cases.clone(), self.options.clone());
+        let (entry, solution) = (self.entry_point.clone(), Solution::from_source(code));
+        let started = Instant::now();
+        let work = move || grade(sandbox.as_ref(), &solution, &entry, &cases, &options);
+        let graded = tokio::task::spawn_blocking(work).await.map_err(|e| gone(e.to_string()))?;
+        let result = graded.map_err(|e| TesterError { message: e.to_string(), next: next(&e) })?;
+        Ok(Tested {
+            passed: result.compiled && result.import_error.is_none() && result.passed == result.total,
+            text: visible_output(&result, &self.cases),
+            ms: started.elapsed().as_millis() as u64,
+            facts: serde_json::json!({ "passed": result.passed, "total": result.total }),
+        })
+    }
+}
+
+fn next(e: &GradeError) -> Next {
+    match e {
+        GradeError::Arguments { .. } => Next::GiveUpItem,
+        e if e.is_transient() => Next::Retry,
+        _ => Next::Stop,
+    }
+}
+
+/// A case as a policy reads it: `assert f(1) == 2`.
+pub fn as_assert(entry_point: &str, case: &Case) -> String {
+    let args: Vec<String> = case.args.iter().map(|a| a.to_literal()).collect();
+    let call = format!("{entry_point}({})", args.join(", "));
+    let expected = case.expected.to_literal();
+    match (&case.expect_exception, &case.comparator) {
+        (Some(name), _) => format!("{call}  # raises {name}"),
+        (None, Comparator::Truthy) => format!("assert {call}"),
+        (None, Comparator::Falsy) => format!("assert not {call}"),
+        (None, Comparator::Approx { abs, .. }) => format!("assert abs({call} - {expected}) <= {abs:?}"),
+        (None, _) => format!("assert {call} == {expected}"),
+    }
+}

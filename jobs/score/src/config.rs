@@ -1,0 +1,41 @@
+//! `[score]`: the version, the reward, the limits.
+
+use rollmill_grader::RewardConfig;
+use rollmill_job::JobError;
+use rollmill_sandbox::Level;
+use serde::{Deserialize, Serialize};
+
+/// The section.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScoreConfig {
+    /// Name of this scoring: its folder and a column.
+    pub version: String,
+    /// How counts become a number.
+    pub reward: RewardConfig,
+    /// Seconds one call may take.
+    pub call_seconds: f64,
+    /// Trajectories per shard.
+    pub shard_size: usize,
+    /// The weakest isolation a sandbox may have.
+    pub floor: Level,
+}
+
+impl Default for ScoreConfig {
+    fn default() -> ScoreConfig {
+        ScoreConfig {
+            version: "v1".into(),
+            reward: RewardConfig::default(),
+            call_seconds: 2.0,
+            shard_size: 256,
+            floor: Level::Watched,
+        }
+    }
+}
+
+impl ScoreConfig {
+    /// Refuses settings that cannot work.
+    pub fn check(&self) -> Result<(), JobError> {
+        self.reward.check().map_err(|e| JobError::Config { place: "[score]".into(), reason: e.to_string() })
+    }
+}

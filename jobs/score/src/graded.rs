@@ -1,0 +1,138 @@
+//! One solution graded by tests A and B: counts, components, reward, verdicts. Used by the job and by `rollmill grade`.
+
+use rollmill_grader::reward::Components;
+use rollmill_grader::style::style;
+use rollmill_grader::{
+    Case, CaseVerdict, CasesError, GradeError, RewardConfig, Solution, SuiteResult, T0Options, grade, parse_cases,
+    pass_rate,
+};
+use rollmill_sandbox::Sandbox;
+use rollmill_schema::Reward;
+use serde::Serialize;
+
+/// What a task is graded by.
+#[derive(Clone, Debug)]
+pub struct Suites {
+    /// Name of the function.
+    pub entry_point: String,
+    /// Hidden tests A.
+    pub a: Vec<Case>,
+    /// Independent tests B.
+    pub b: Option<Vec<Case>>,
+}
+
+impl Suites {
+    /// From the JSON of a task's secrets.
+    pub fn of(entry_point: &str, tests_a: &str, tests_b: Option<&str>) -> Result<Suites, CasesError> {
+        Ok(Suites {
+            entry_point: entry_point.into(),
+            a: parse_cases(tests_a)?,
+            b: tests_b.map(parse_cases).transpose()?,
+        })
+    }
+}
+
+/// Tests of one suite passed, of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Passed.
+    pub passed: u32,
+    /// In all.
+    pub total: u32,
+}
+
+/// The verdict on one case of one suite.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// `a` or `b`.
+    pub suite: &'static str,
+    /// The case.
+    #[serde(flatten)]
+    pub case: CaseVerdict,
+}
+
+/// A graded solution.
+#[derive(Clone, Debug, Serialize)]
+pub struct Graded {
+    /// `graded`: an error of the machine is no [`Graded`] at all.
+    pub status: &'static str,
+    /// Hidden tests A.
+    pub tests_a: Count,
+    /// Independent tests B, where the task has some.
+    pub tests_b: Option<Count>,
+    /// What was measured.
+    pub components: Components,
+    /// The number.
+    pub reward: f64,
+    /// Whether every test passed.
+    pub solved: bool,
+    /// One verdict per case.
+    pub verdicts: Vec<Verdict>,
+    /// Why the solution could not be loaded, if so.
+    pub error: Option<String>,
+    /// Isolation of the sandbox.
+    pub isolation: serde_json::Value,
+}
+
+/// Grades a solution. An error says that nothing is known about it.
+pub fn grade_solution(
+    sandbox: &dyn Sandbox,
+    solution: &Solution,
+    suites: &Suites,
+    reward: &RewardConfig,
+    options: &T0Options,
+) -> Result<Graded, GradeError> {
+    let a = grade(sandbox, solution, &suites.entry_point, &suites.a, options)?;
+    let b = suites.b.as_ref().map(|b| grade(sandbox, solution, &suites.entry_point, b, options)).transpose()?;
+    let rate = |r: &SuiteResult| pass_rate(r.passed, r.total);
+    let components = Components {
+        compiles: f64::from(u8::from(a.compiled)),
+        tests_a: rate(&a),
+        tests_b: b.as_ref().map(rate),
+        style: if a.compiled { style(&solution.main_source(), &suites.entry_point) } else { 0.0 },
+    };
+    let count = |r: &SuiteResult| Count { passed: r.passed, total: r.total };
+    let all = |r: &SuiteResult| r.total > 0 && r.passed == r.total;
+    let verdicts_of = |suite: &'static str, r: &SuiteResult| {
+        r.verdicts.iter().map(|case| Verdict { suite, case: case.clone() }).collect::<Vec<_>>()
+    };
+    let mut verdicts = verdicts_of("a", &a);
+    verdicts.extend(b.iter().flat_map(|b| verdicts_of("b", b)));
+    Ok(Graded {
+        status: "graded",
+        tests_a: count(&a),
+        tests_b: b.as_ref().map(count),
+        components,
+        reward: reward.total(&components),
+        solved: all(&a) && b.as_ref().is_none_or(all),
+        verdicts,
+        error: a.import_error.clone(),
+        isolation: a.isolation.clone(),
+    })
+}
+
+impl Graded {
+    /// As a row; `steps` is how many the trajectory has: the terminal reward goes to the last.
+    pub fn into_reward(self, blank: Reward, steps: usize) -> Reward {
+        let mut per_step = vec![0.0; steps];
+        if let Some(last) = per_step.last_mut() {
+            *last = self.reward;
+        }
+        let int = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        Reward {
+            status: self.status.into(),
+            compiles: Some(self.components.compiles > 0.0),
+            tests_a_passed: Some(int(self.tests_a.passed)),
+            tests_a_total: Some(int(self.tests_a.total)),
+            tests_b_passed: self.tests_b.map(|c| int(c.passed)),
+            tests_b_total: self.tests_b.map(|c| int(c.total)),
+            style: Some(self.components.style),
+            total: Some(self.reward),
+            solved: Some(self.solved),
+            step_rewards: serde_json::to_string(&per_step).unwrap_or_default(),
+            verdicts: serde_json::to_string(&self.verdicts).unwrap_or_default(),
+            isolation: self.isolation.to_string(),
+            ..blank
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `score`: trajectories to rewards, by version, set and round.
+//!
+//! In: sealed `trajectories`, `task_secrets`. Out: one reward a trajectory. A new version scores again without a new rollout.
+//!
+//! What must hold: the solution is taken from the trajectory's files alone and graded in a fresh sandbox; what is not the
+//! policy's fault has status `infrastructure` and no number; the same inputs give the same canonical columns.
+
+mod config;
+mod graded;
+
+pub use config::ScoreConfig;
+pub use graded::{Graded, Suites, grade_solution};
+
+use async_trait::async_trait;
+use rollmill_grader::{Solution, T0Options};
+use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_schema::{Reward, TaskSecret, Trajectory};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Flags of `rollmill score`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  rollmill score --run runs/demo --round 1 --split train")]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArgs,
+    /// The round
+    #[arg(long)]
+    round: u32,
+    /// `train`, or the name of an evaluation set
+    #[arg(long, default_value = "train")]
+    split: String,
+    /// Trajectories graded at once (default: the number of cores)
+    #[arg(long)]
+    concurrency: Option<usize>,
+}
+
+struct Score {
+    run: Run,
+    config: ScoreConfig,
+    round: u32,
+    sandbox: Arc<dyn Sandbox>,
+    trajectories: HashMap<String, Trajectory>,
+    suites: HashMap<String, Arc<Suites>>,
+    concurrency: usize,
+}
+
+impl Score {
+    fn blank(&self, t: &Trajectory) -> Reward {
+        Reward {
+            trajectory_id: t.trajectory_id.clone(),
+            task_id: t.task_id.clone(),
+            split: t.split.clone(),
+            sample: t.sample,
+            version: self.config.version.clone(),
+            status: "infrastructure".into(),
+            tier: "T0".into(),
+            step_rewards: "[]".into(),
+            verdicts: "[]".into(),
+            isolation: serde_json::to_string(self.sandbox.level()).unwrap_or_default(),
+            provenance: self.run.provenance(self.round, t.provenance.seed),
+            ..Reward::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Job for Score {
+    type Row = Reward;
+
+    async fn process(&self, key: &str) -> Result<Reward, ItemError> {
+        let t = self.trajectories.get(key).ok_or_else(|| ItemError::Stop("the trajectory is not there".into()))?;
+        if t.error_class.is_some() {
+            return Ok(self.blank(t));
+        }
+        let suites = self.suites.get(&t.task_id).ok_or_else(|| ItemError::Stop("the task has no secrets".into()))?;
+        let files: HashMap<String, String> = serde_json::from_str(&t.final_files)
+            .map_err(|e| ItemError::Stop(format!("final_files of {key} is no JSON object of texts ({e})")))?;
+        let source = files.get("solution.py").cloned().unwrap_or_default();
+        let options = T0Options {
+            per_call: Duration::from_secs_f64(self.config.call_seconds),
+            seed: t.provenance.seed as u64,
+            ..T0Options::default()
+        };
+        let (sandbox, suites, reward) = (self.sandbox.clone(), suites.clone(), self.config.reward);
+        let work =
+            move || grade_solution(sandbox.as_ref(), &Solution::from_source(&source), &suites, &reward, &options);
+        let graded = tokio::task::spawn_blocking(work).await;
+        match graded.map_err(|e| ItemError::Stop(format!("the grader died: {e}")))? {
+            Ok(graded) => Ok(graded.into_reward(self.blank(t), t.steps.len())),
+            Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
+            Err(e) => Err(ItemError::Stop(e.to_string())),
+        }
+    }
+
+    fn failed(&self, key: &str, reason: &str) -> Option<Reward> {
+        let t = self.trajectories.get(key)?;
+        Some(Reward { quarantine: Some(format!("not graded: {reason}")), ..self.blank(t) })
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+}
+
+/// Runs the job.
+pub async fn run(args: &Args) -> Result<Exit, JobError> {
+    let run = Run::from_args(&args.run).await?;
+    let config: ScoreConfig = run.config.section("score")?;
+    config.check()?;
+    if config.reward.pays_for_failing_code() {
+        eprintln!("score: the shaped preset pays for failing code; use the pure preset where the policy can earn it");
+    }
+    let (trajectories, input) = seal::read_sealed::<Trajectory>(&run, &Stage::rollout(&args.split, args.round)).await?;
+    let (secrets, tasks) = seal::read_sealed::<TaskSecret>(&run, &Stage::verify()).await?;
+    let wanted: std::collections::HashSet<&str> = trajectories.iter().map(|t| t.task_id.as_str()).collect();
+    let mut suites = HashMap::new();
+    for secret in secrets.iter().filter(|s| wanted.contains(s.task_id.as_str())) {
+        let corrupt = |reason: String| JobError::Corrupt { key: format!("task_secrets {}", secret.task_id), reason };
+        let suite = Suites::of(&secret.entry_point, &secret.tests_a, secret.tests_b.as_deref());
+        let suite = suite.map_err(|e| corrupt(e.to_string()))?;
+        suites.insert(secret.task_id.clone(), Arc::new(suite));
+    }
+    let draft = PlanDraft {
+        keys: trajectories.iter().map(|t| t.trajectory_id.clone()).collect(),
+        shard_size: config.shard_size,
+        inputs: vec![input, tasks],
+        settings: serde_json::json!({}),
+    };
+    let stage = Stage::score(&config.version, &args.split, args.round);
+    let plan = Plan::ensure(&run, &stage, draft).await?;
+    let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
+    let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let job = Score {
+        run: run.clone(),
+        config,
+        round: args.round,
+        sandbox: Arc::new(sandbox),
+        trajectories: trajectories.into_iter().map(|t| (t.trajectory_id.clone(), t)).collect(),
+        suites,
+        concurrency: args.concurrency.unwrap_or(cores),
+    };
+    Ok(Exit::from(&work(&run, &stage, &plan, &job, WorkerOptions::from(&args.run)).await?))
+}

@@ -1,0 +1,68 @@
+//! `rollmill-train`: one round of PPO on a run.
+//!
+//! In: the sealed trajectories and rewards of a round, the checkpoint of the round before. Out: checkpoints, the last of which
+//! ends the round. What must hold: a killed trainer carries on from the last committed step to the same bytes; two
+//! trainers of one round never mix: the one that loses a manifest's create stops with exit 11.
+
+mod inputs;
+mod session;
+
+use clap::Parser;
+use rollmill_job::{Drain, Exit, JobError, Run, env};
+use session::Session;
+
+/// Train a round of a run with PPO
+#[derive(Parser)]
+#[command(name = "rollmill-train", version, after_help = "Example:\n  rollmill-train --run runs/demo --round 1")]
+struct Cli {
+    /// The run
+    #[arg(long, env = env::RUN, value_name = "URI")]
+    run: String,
+    /// The round
+    #[arg(long)]
+    round: u32,
+    /// Threads of libtorch (default: all cores)
+    #[arg(long)]
+    threads: Option<i32>,
+}
+
+fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let _ = e.print();
+            return if e.use_stderr() { Exit::Usage } else { Exit::Complete };
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            eprintln!("error: no threads can be started ({e})");
+            return Exit::Again;
+        }
+    };
+    match runtime.block_on(train(&cli)) {
+        Ok(exit) => exit,
+        Err(e) => {
+            eprintln!("error: {e}");
+            Exit::from(&e)
+        }
+    }
+}
+
+async fn train(cli: &Cli) -> Result<Exit, JobError> {
+    let mut run = Run::open(&cli.run).await?;
+    run.drain = Drain::on_signals()
+        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+    if cli.round == 0 {
+        let reason = "rounds of training start at 1; round 0 is the base model".into();
+        return Err(JobError::Config { place: "--round".into(), reason });
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
+    tch::set_num_threads(cli.threads.unwrap_or(cores).max(1));
+    let handle = tokio::runtime::Handle::current();
+    let round = cli.round;
+    // libtorch computes for seconds at a time: not on a thread that must answer signals.
+    let work = tokio::task::spawn_blocking(move || Session::new(run, round, handle).train());
+    work.await.map_err(|e| JobError::Stopped { key: "train".into(), reason: format!("the trainer died ({e})") })?
+}

@@ -1,0 +1,35 @@
+//! `[verify]`: what a task must stand, and how the set is split.
+
+use rollmill_sandbox::Level;
+use serde::{Deserialize, Serialize};
+
+/// The section.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VerifyConfig {
+    /// How often the reference must pass, each time in another order.
+    pub repeats: u32,
+    /// Share of the tasks that is held out, by whole groups.
+    pub heldout: f64,
+    /// Changes which groups are held out.
+    pub salt: String,
+    /// Seconds one call may take.
+    pub call_seconds: f64,
+    /// Candidates per shard.
+    pub shard_size: usize,
+    /// The weakest isolation a sandbox may have.
+    pub floor: Level,
+}
+
+impl Default for VerifyConfig {
+    fn default() -> VerifyConfig {
+        VerifyConfig {
+            repeats: 3,
+            heldout: 0.3,
+            salt: String::new(),
+            call_seconds: 5.0,
+            shard_size: 200,
+            floor: Level::Watched,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `verify`: candidates to tasks, their secrets, and rejections with reasons.
+//!
+//! In: sealed `candidates`. Out: one admission a candidate; `tasks`, `task_secrets` and `rejections` follow from it. A task is
+//! admitted when its reference passes all of its tests every time, in shuffled order, in the sandbox, while doing nothing
+//! and an empty solution earn 0. What needs the whole set (exact duplicates, the split by group) is decided in the plan.
+//!
+//! What must hold: no group lies in two splits; what is for evaluation only never lands in `train`; a failure of the
+//! machine is no reason to reject a task.
+
+mod check;
+mod config;
+mod split;
+
+pub use check::{Decision, check};
+pub use config::VerifyConfig;
+pub use split::{duplicates, splits};
+
+use async_trait::async_trait;
+use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_schema::{Admission, Candidate, Row, encode};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Flags of `rollmill verify`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  rollmill verify --run runs/demo")]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArgs,
+    /// Candidates checked at once (default: the number of cores)
+    #[arg(long)]
+    concurrency: Option<usize>,
+}
+
+struct Verify {
+    run: Run,
+    config: VerifyConfig,
+    sandbox: Arc<dyn Sandbox>,
+    candidates: HashMap<String, Candidate>,
+    duplicates: BTreeMap<String, String>,
+    splits: BTreeMap<String, String>,
+    concurrency: usize,
+}
+
+impl Verify {
+    fn admission(&self, c: &Candidate, decision: Decision) -> Admission {
+        let candidate = serde_json::to_string(c).unwrap_or_default();
+        Admission {
+            task_id: c.task_id.clone(),
+            admitted: decision.reason.is_none(),
+            reason: decision.reason,
+            detail: decision.detail,
+            split: self.splits.get(&c.group).cloned().unwrap_or_default(),
+            verified: decision.verified.to_string(),
+            candidate,
+            provenance: self.run.provenance(0, 0),
+        }
+    }
+}
+
+#[async_trait]
+impl Job for Verify {
+    type Row = Admission;
+
+    async fn process(&self, key: &str) -> Result<Admission, ItemError> {
+        let candidate = self.candidates.get(key).ok_or_else(|| ItemError::Stop("the candidate is not there".into()))?;
+        if let Some(first) = self.duplicates.get(key) {
+            return Ok(self.admission(candidate, Decision::rejected("duplicate", format!("the same text as {first}"))));
+        }
+        let (sandbox, c, config) = (self.sandbox.clone(), candidate.clone(), self.config.clone());
+        let decided = tokio::task::spawn_blocking(move || check(sandbox.as_ref(), &c, &config)).await;
+        let decision = decided.map_err(|e| ItemError::Stop(format!("the check died: {e}")))?;
+        match decision {
+            Ok(decision) => Ok(self.admission(candidate, decision)),
+            Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
+            Err(e) => Err(ItemError::Stop(e.to_string())),
+        }
+    }
+
+    fn failed(&self, key: &str, reason: &str) -> Option<Admission> {
+        let candidate = self.candidates.get(key)?;
+        Some(self.admission(candidate, Decision::rejected("infrastructure", reason.to_string())))
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
+    fn project(
+        &self,
+        rows: &[Admission],
+        plan: &str,
+        attempt: &str,
+    ) -> Result<Vec<(&'static str, bytes::Bytes)>, JobError> {
+        let (mut tasks, mut secrets, mut rejections) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            let corrupt = |e: serde_json::Error| JobError::Corrupt { key: row.key(), reason: e.to_string() };
+            let candidate = row.parse_candidate().map_err(corrupt)?;
+            tasks.extend(row.to_task(&candidate));
+            secrets.extend(row.to_secret(&candidate));
+            rejections.extend(row.to_rejection(&candidate));
+        }
+        Ok(vec![
+            ("tasks", encode(&tasks, plan, attempt)?),
+            ("task_secrets", encode(&secrets, plan, attempt)?),
+            ("rejections", encode(&rejections, plan, attempt)?),
+        ])
+    }
+}
+
+/// Runs the job.
+pub async fn run(args: &Args) -> Result<Exit, JobError> {
+    let run = Run::from_args(&args.run).await?;
+    let config: VerifyConfig = run.config.section("verify")?;
+    let (candidates, input) = seal::read_sealed::<Candidate>(&run, &Stage::synthesize()).await?;
+    let duplicates = duplicates(&candidates);
+    let splits = splits(&candidates, &duplicates, &config);
+    let draft = PlanDraft {
+        keys: candidates.iter().map(|c| c.task_id.clone()).collect(),
+        shard_size: config.shard_size,
+        inputs: vec![input],
+        settings: serde_json::json!({ "duplicates": duplicates, "splits": splits }),
+    };
+    let stage = Stage::verify();
+    let plan = Plan::ensure(&run, &stage, draft).await?;
+    let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
+    let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let job = Verify {
+        run: run.clone(),
+        config,
+        sandbox: Arc::new(sandbox),
+        candidates: candidates.into_iter().map(|c| (c.task_id.clone(), c)).collect(),
+        duplicates,
+        splits,
+        concurrency: args.concurrency.unwrap_or(cores),
+    };
+    Ok(Exit::from(&work(&run, &stage, &plan, &job, WorkerOptions::from(&args.run)).await?))
+}

@@ -1,0 +1,116 @@
+//! The decoder: named weights in, hidden states and logits out, differentiable.
+//!
+//! Shapes: B rows, T tokens, H hidden, V vocabulary. Weights keep their Hugging Face names and order.
+
+use tch::{Kind, Tensor};
+
+use crate::layer::{Layer, Rope, rms_norm};
+use crate::{ModelConfig, sampling, weights};
+
+/// A llama-type decoder with its weights.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Its shape.
+    pub config: ModelConfig,
+    pub(crate) named: Vec<(String, Tensor)>,
+}
+
+impl Decoder {
+    /// A decoder with random F32 weights on the CPU: matrices and embedding normal with variance 1/columns (so that
+    /// logits have variance about 1), norms 1. The generator is [`sampling::uniform`], so the same seed gives the same bits.
+    pub fn random(config: ModelConfig, seed: u64) -> Decoder {
+        let mut at = 0u64;
+        let named = weights::layout(&config)
+            .into_iter()
+            .map(|(name, shape)| {
+                let count = shape.iter().product::<i64>() as usize;
+                let values = match shape.as_slice() {
+                    [_, columns] => normals(seed, &mut at, count, (*columns as f64).powf(-0.5)),
+                    _ => vec![1f32; count],
+                };
+                (name, Tensor::from_slice(&values).reshape(&shape))
+            })
+            .collect();
+        Decoder { config, named }
+    }
+
+    /// All weights by Hugging Face name, in a stable order: embedding, layers, final norm, `lm_head` where not tied.
+    pub fn parameters(&self) -> Vec<(&str, &Tensor)> {
+        self.named.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect()
+    }
+
+    /// Makes every weight collect gradients, or none.
+    pub fn set_trainable(&mut self, yes: bool) {
+        for (_, tensor) in &mut self.named {
+            *tensor = tensor.set_requires_grad(yes);
+        }
+    }
+
+    /// Hidden states after the final norm, \[B,T,H\] in the kind of the weights.
+    ///
+    /// `ids` and `positions` are \[B,T\] int64; positions are given so that packed rows (one prompt, several completions)
+    /// work. `attend` is None for causal, or \[B,1,T,T\] bool where true means "query row may attend to key column"; every
+    /// row needs at least one true. Ids must be inside the vocabulary.
+    pub fn hidden(&self, ids: &Tensor, positions: &Tensor, attend: Option<&Tensor>) -> Tensor {
+        let rope = Rope::at(&self.config, positions, self.kind());
+        let mut x = Tensor::embedding(self.embedding(), ids, -1, false, false);
+        for layer in self.layers() {
+            x = layer.forward(&self.config, &x, &rope, attend);
+        }
+        rms_norm(&x, self.final_norm(), self.config.rms_norm_eps)
+    }
+
+    /// Logits of hidden states: \[.., H\] gives \[.., V\], by the embedding where tied, else by `lm_head`.
+    pub fn logits(&self, hidden: &Tensor) -> Tensor {
+        hidden.linear::<Tensor>(self.output(), None)
+    }
+
+    /// An independent copy: no storage shared, no gradients.
+    pub fn deep_copy(&self) -> Decoder {
+        let copy = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.detach().copy());
+        Decoder { config: self.config.clone(), named: self.named.iter().map(copy).collect() }
+    }
+
+    /// The kind (dtype) of the weights.
+    pub fn kind(&self) -> Kind {
+        self.named[0].1.kind()
+    }
+
+    /// The device of the weights.
+    pub fn device(&self) -> tch::Device {
+        self.named[0].1.device()
+    }
+
+    pub(crate) fn embedding(&self) -> &Tensor {
+        &self.named[0].1
+    }
+
+    pub(crate) fn layers(&self) -> impl Iterator<Item = Layer<'_>> {
+        let count = self.config.num_hidden_layers as usize;
+        self.named[1..1 + 9 * count].chunks_exact(9).map(Layer::of)
+    }
+
+    pub(crate) fn final_norm(&self) -> &Tensor {
+        &self.named[1 + 9 * self.config.num_hidden_layers as usize].1
+    }
+
+    pub(crate) fn output(&self) -> &Tensor {
+        if self.config.tie_word_embeddings {
+            return self.embedding();
+        }
+        &self.named[2 + 9 * self.config.num_hidden_layers as usize].1
+    }
+}
+
+/// Standard normals times `scale` by Box and Muller (1958), two per pair of uniforms, from position `at` on.
+fn normals(seed: u64, at: &mut u64, count: usize, scale: f64) -> Vec<f32> {
+    let mut values = Vec::with_capacity(count + 1);
+    while values.len() < count {
+        let radius = (-2.0 * (1.0 - sampling::uniform(seed, *at)).ln()).sqrt() * scale;
+        let (sin, cos) = (std::f64::consts::TAU * sampling::uniform(seed, *at + 1)).sin_cos();
+        values.extend([(radius * cos) as f32, (radius * sin) as f32]);
+        *at += 2;
+    }
+    values.truncate(count);
+    values
+}
