@@ -82,9 +82,23 @@ os.rename(f"{cache}/seaweedfs/weed.part", f"{cache}/seaweedfs/weed")
 P
 }
 
+# A Python with torch and transformers (5 GB): only where the test that needs it is required.
+transformers() {
+    [[ ",${ROLLMILL_REQUIRE:-}," == *,transformers,* ]] || return 0
+    [ -f "$ROLLMILL_CACHE/transformers/.complete" ] && return
+    say "installing torch and transformers for a test (about 2.5 GB)"
+    rm -rf "$ROLLMILL_CACHE/transformers"
+    python3 -m venv "$ROLLMILL_CACHE/transformers"
+    "$ROLLMILL_CACHE/transformers/bin/pip" install -q "torch==$TORCH_VERSION" "transformers==$TRANSFORMERS_VERSION"
+    touch "$ROLLMILL_CACHE/transformers/.complete"
+}
+
 system_packages
 toolchain
 libtorch
 model_file
-[ "${1:-}" = test ] && seaweed
+if [ "${1:-}" = test ]; then
+    seaweed
+    transformers
+fi
 say "ready"

@@ -8,6 +8,9 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}
 # One set of packages for all calls, so that cargo unifies features once and builds each dependency once.
 cargo build --workspace --bins
 bash "$here/model.sh" "$(target_dir)/debug/rollmill-serve"
+if [ -x "$ROLLMILL_CACHE/transformers/bin/python" ]; then
+    export ROLLMILL_TRANSFORMERS=$ROLLMILL_CACHE/transformers/bin/python
+fi
 export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
 if cargo nextest --version >/dev/null 2>&1; then
     bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast

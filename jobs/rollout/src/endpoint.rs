@@ -15,7 +15,9 @@ pub async fn open(config: EndpointConfig, manifest: &Manifest, trust: bool) -> R
             Err(refused(&url, format!("it serves checkpoint {served}, but this round acts with {}", manifest.id())))
         }
         None if trust => Ok((endpoint, health)),
-        None => Err(refused(&url, "it does not say which checkpoint it serves; if you know, pass --trust-endpoint".into())),
+        None => {
+            Err(refused(&url, "it does not say which checkpoint it serves; if you know, pass --trust-endpoint".into()))
+        }
     }
 }
 

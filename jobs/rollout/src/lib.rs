@@ -15,9 +15,7 @@ mod tester;
 pub use config::{RolloutConfig, RolloutSet, TRAIN, When};
 
 use job::Rollout;
-use rollmill_job::{
-    Exit, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, checkpoint, env, seal, work,
-};
+use rollmill_job::{Exit, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, checkpoint, env, seal, work};
 use rollmill_schema::Task;
 
 /// Flags of `rollmill rollout`.

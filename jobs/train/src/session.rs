@@ -109,7 +109,7 @@ impl Session {
             progress.metrics.extend(self.metrics(step, progress.step, inputs));
             print(self.round, progress.step, step);
             let leave = self.run.drain.is_raised();
-            if trainer.is_mid_round() && (leave || progress.step % every == 0) {
+            if trainer.is_mid_round() && (leave || progress.step.is_multiple_of(every)) {
                 commit(trainer, &progress, false).map_err(|e| TrainError::OnStep(Box::new(e)))?;
                 progress.committed = progress.step;
             }
@@ -185,7 +185,7 @@ fn print(round: u32, number: u32, step: &StepMetrics) {
     let get = |name: &str| step.values.get(name).copied().unwrap_or(f64::NAN);
     eprintln!(
         "train: round {round} step {number}  reward {:.3}  kl {:.4}  entropy {:.3}  explained variance {:.2}  {:.0} tokens/s",
-        get("reward_mean"),
+        get("reward"),
         get("approx_kl"),
         get("entropy"),
         get("explained_variance"),
