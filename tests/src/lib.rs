@@ -97,8 +97,8 @@ pub fn serve(model: &Path, id: &str) -> (Killed, String) {
     (killed, address)
 }
 
-/// A configuration of ten example tasks and very short answers.
-pub fn small_config(dir: &Path, model: Option<&Path>) -> PathBuf {
+/// A configuration of ten example tasks and very short answers; a round of training has `4 * samples` trajectories.
+pub fn small_config(dir: &Path, model: Option<&Path>, samples: u32) -> PathBuf {
     let model = model.map(|m| format!("[policy]\nmodel = {:?}\n", m.display().to_string())).unwrap_or_default();
     let text = format!(
         r#"{model}
@@ -116,14 +116,14 @@ limit = 2
 heldout = 0.4
 repeats = 2
 [rollout]
-samples = 2
+samples = {samples}
 tasks = 4
 rotate = false
 shard_tasks = 2
 [rollout.act]
 max_attempts = 2
 plan_tokens = 8
-code_tokens = 40
+code_tokens = 32
 [[rollout.sets]]
 name = "heldout"
 tasks = 2
@@ -131,11 +131,12 @@ samples = 2
 [score.reward]
 preset = "shaped"
 [serve]
-slots = 8
+slots = 16
 context = 512
 [train]
 actor_lr = 1e-5
-minibatch_trajectories = 4
+critic_updates = 1
+minibatch_trajectories = 16
 critic_pretrain_steps = 2
 checkpoint_every = 1
 [operations]

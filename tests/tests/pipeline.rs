@@ -1,7 +1,7 @@
 //! Jobs as processes, on a folder and on a real S3 server, with the real model.
 
 use rollmill_e2e::{Killed, bucket, data, expect, model, program, project, rollmill, serve, small_config};
-use rollmill_schema::{Rejection, Reward, Row, Task, TaskSecret, Trajectory, decode};
+use rollmill_schema::{Metric, Rejection, Reward, Row, Task, TaskSecret, Trajectory, decode};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -23,7 +23,7 @@ fn text(path: &Path) -> &str {
 
 /// Makes a run and takes it to admitted tasks.
 fn verified(dir: &Path, model: Option<&Path>) -> PathBuf {
-    let (config, run) = (small_config(dir, model), dir.join("run"));
+    let (config, run) = (small_config(dir, model, 2), dir.join("run"));
     expect(0, &["init", "--config", text(&config), "--run", text(&run)]);
     expect(0, &["synthesize", "--run", text(&run)]);
     expect(0, &["verify", "--run", text(&run)]);
@@ -66,7 +66,7 @@ fn tasks_are_verified_and_split_by_family() {
 #[test]
 fn workers_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
-    let (config, run) = (small_config(dir.path(), None), dir.path().join("run"));
+    let (config, run) = (small_config(dir.path(), None, 2), dir.path().join("run"));
     std::fs::write(&config, std::fs::read_to_string(&config).unwrap().replace("[verify]", "[verify]\nshard_size = 3"))
         .unwrap();
     expect(0, &["init", "--config", text(&config), "--run", text(&run)]);
@@ -183,8 +183,8 @@ fn a_killed_rollout_worker_loses_no_item() {
 }
 
 /// One whole round with the real model: on a folder, and on a bucket.
-fn whole_round(address: &str, model: &Path, dir: &Path) {
-    let config = small_config(dir, Some(model));
+fn whole_round(address: &str, model: &Path, dir: &Path, samples: u32) {
+    let config = small_config(dir, Some(model), samples);
     let (stdout, stderr) = expect(0, &["run", "--config", text(&config), "--run", address]);
     assert!(stdout.contains("heldout") && stdout.contains("Rejected tasks: 0"), "{stdout}\n{stderr}");
     // The same command again finds everything done and starts no job.
@@ -194,11 +194,13 @@ fn whole_round(address: &str, model: &Path, dir: &Path) {
     let changed = dir.join("changed.toml");
     std::fs::write(
         &changed,
-        std::fs::read_to_string(&config).unwrap().replace("samples = 2\ntasks = 4", "samples = 3\ntasks = 4"),
+        std::fs::read_to_string(&config)
+            .unwrap()
+            .replace(&format!("samples = {samples}\ntasks = 4"), "samples = 3\ntasks = 4"),
     )
     .unwrap();
     let (_, stderr) = expect(2, &["run", "--config", text(&changed), "--run", address]);
-    assert!(stderr.contains("rollout.samples: 2 -> 3"), "{stderr}");
+    assert!(stderr.contains(&format!("rollout.samples: {samples} -> 3")), "{stderr}");
     let (status, _) = expect(0, &["status", "--format", "json", "--run", address]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     for stage in status["stages"].as_array().unwrap() {
@@ -211,10 +213,15 @@ fn a_whole_round_on_a_folder() {
     let Some(model) = model() else { return };
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    whole_round(text(&run), &model, dir.path());
+    whole_round(text(&run), &model, dir.path(), 4);
     let trajectories: Vec<Trajectory> = rows(&run.join("tables/trajectories/train/round-0001"));
     let rewards: Vec<Reward> = rows(&run.join("tables/rewards/v1/train/round-0001"));
-    assert_eq!((trajectories.len(), rewards.len()), (8, 8));
+    assert_eq!((trajectories.len(), rewards.len()), (16, 16));
+    // All 16 were sampled in one batch of the KV cache; the trainer computes them packed, in one forward pass. numerics: the
+    // worst of 1,920 tokens was 3.3e-5 apart in float32, 1e-4 is promised.
+    let metrics: Vec<Metric> = rows(&run.join("tables/metrics/train/round-0001"));
+    let mismatch = metrics.iter().find(|m| m.name == "train/mismatch_max" && m.step == 1).and_then(|m| m.value);
+    assert!(mismatch.is_some_and(|m| m < 1e-4), "{mismatch:?}");
     assert!(rewards.iter().all(|r| r.status == "graded" && r.total.is_some_and(|t| (0.0..=1.0).contains(&t))));
     // The checkpoint is a whole HF folder, and its weights are not those of the base model.
     let folder = run.join("checkpoints/round-0001");
@@ -244,7 +251,7 @@ fn a_whole_round_on_a_bucket() {
     let (Some(bucket), Some(model)) = (bucket(), model()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let unique = dir.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.').to_string();
-    whole_round(&format!("{bucket}/round-{unique}"), &model, dir.path());
+    whole_round(&format!("{bucket}/round-{unique}"), &model, dir.path(), 1);
     // A wrong key is one clear line.
     let out = Command::new(program("rollmill"))
         .args(["status", "--run", &format!("{bucket}/round-{unique}")])

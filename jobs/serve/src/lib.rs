@@ -10,7 +10,7 @@ mod checkpoint;
 pub mod engine;
 mod generation;
 mod http;
-mod process;
+pub mod process;
 mod protocol;
 mod serve;
 mod slots;

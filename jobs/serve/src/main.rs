@@ -4,10 +4,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rollmill_serve::args::{Args, Command};
-use rollmill_serve::{bench, serve};
+use rollmill_serve::{bench, process, serve};
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Err(e) = process::wait_passively() {
+        return report(
+            &anyhow::Error::from(e).context("cannot start over with OMP_WAIT_POLICY=passive; set it yourself"),
+        );
+    }
     let done = match (args.command, args.serve) {
         (Some(Command::ConvertGguf { src, dst }), _) => {
             rollmill_model::gguf::convert(&src, &dst).map_err(anyhow::Error::from)

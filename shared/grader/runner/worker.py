@@ -191,7 +191,10 @@ def main():
             source = f.read()
         try:
             state["code"] = compile(source, path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as e:
+        except SyntaxError as e:
+            # Nothing of the solution has run yet: the fields are the compiler's own.
+            return {"kind": "syntax_error", "mro": mro_of(e), "message": f"{e.msg} (line {e.lineno})"[:200]}
+        except (ValueError, RecursionError, MemoryError, OverflowError) as e:
             return {"kind": "syntax_error", "mro": mro_of(e), "message": message_of(e)}
         state["path"] = path
         return {"kind": "compiled"}

@@ -1,4 +1,5 @@
 //! Weights out to a folder and back.
+#![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
 use std::collections::HashMap;
 use std::path::Path;

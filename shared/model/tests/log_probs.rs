@@ -1,4 +1,5 @@
 //! Log-probs: chunks do not matter, gradients flow, and they are those of the sampler (numerics row 19).
+#![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
 use rollmill_model::{Decoder, ModelConfig, sampling, token_log_probs};
 use tch::{Device, Kind, Tensor};

@@ -1,4 +1,5 @@
 //! The real model, where `ROLLMILL_MODEL` names its folder: greedy tokens and log-probs of the cache against the full pass.
+#![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
 use std::path::PathBuf;
 

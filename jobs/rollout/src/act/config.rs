@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of [`super::act`].
 ///
-/// The wording is kept as short as possible: every prompt token is computed again in each training pass. The defaults are
-/// what SmolLM2-135M-Instruct needs: at temperature .8 it passes a quarter of the trivial example tasks at the first
-/// attempt, and a tenth without the two prefixes (it then writes empty plans and misspells the function's name).
+/// The wording is kept as short as possible: every prompt token is computed again in each training pass. The two prefixes
+/// are there for small models. SmolLM2-135M-Instruct at temperature .8 passed the visible tests of trivial example tasks at
+/// the first attempt in 12 of 48 cases with both, 3 of 32 without the one of code (it misspells the function's name), and
+/// 0 of 16 with a bare "Plan:" (nearly half of its plans were malformed).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActConfig {

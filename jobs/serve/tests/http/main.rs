@@ -1,4 +1,5 @@
 //! The program over real HTTP on loopback, with a tiny random model.
+#![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
 mod server;
 
@@ -120,6 +121,17 @@ async fn greedy_ignores_the_seed() {
     let server = Server::start(&[]);
     let greedy = |seed| with(asking(&[1, 2, 3], seed), "temperature", json!(0));
     assert_same(&server.complete(greedy(1)).await[0], &server.complete(greedy(2)).await[0]);
+}
+
+#[tokio::test]
+async fn bf16_serves_too() {
+    let server = Server::start(&["--dtype", "bf16"]);
+    let greedy = with(asking(&[1, 2, 3], 1), "temperature", json!(0));
+    let wide = Server::start(&[]).complete(greedy.clone()).await;
+    let narrow = server.complete(greedy).await;
+    // bf16 has 8 bits of mantissa: the first log-prob is near, and not the same
+    let difference = (log_probs(&wide[0])[0] - log_probs(&narrow[0])[0]).abs();
+    assert!(difference < 0.1 && difference > 0.0, "{difference}");
 }
 
 #[tokio::test]

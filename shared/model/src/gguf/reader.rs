@@ -43,6 +43,9 @@ pub struct Info {
     offset: usize,
 }
 
+/// A line of the tensor table: name, shape, ggml type, offset.
+type Row = (String, Vec<usize>, u32, usize);
+
 /// A parsed file over its bytes.
 pub struct Gguf<'a> {
     pub path: &'a Path,
@@ -61,7 +64,7 @@ impl<'a> Gguf<'a> {
         if cursor.u32() != Some(3) {
             return Err(ModelError::bad(path, "is not GGUF version 3; convert it with a current llama.cpp"));
         }
-        let mut parse = || -> Option<(HashMap<String, Value>, Vec<(String, Vec<usize>, u32, usize)>)> {
+        let mut parse = || -> Option<(HashMap<String, Value>, Vec<Row>)> {
             let (tensors, entries) = (cursor.u64()?, cursor.u64()?);
             let metadata = (0..entries).map(|_| cursor.entry()).collect::<Option<_>>()?;
             let tensors = (0..tensors).map(|_| cursor.tensor()).collect::<Option<_>>()?;
@@ -180,7 +183,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    fn tensor(&mut self) -> Option<(String, Vec<usize>, u32, usize)> {
+    fn tensor(&mut self) -> Option<Row> {
         let (name, dimensions) = (self.text()?, self.u32()?);
         if dimensions > 4 {
             return None;
