@@ -14,9 +14,10 @@ system_packages() {
     command -v gcc >/dev/null && command -v g++ >/dev/null || missing+=(build-essential)
     command -v make >/dev/null || missing+=(make)
     command -v python3 >/dev/null && python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
+    python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     command -v mold >/dev/null || missing+=(mold)
     command -v curl >/dev/null || missing+=(curl)
-    command -v cargo >/dev/null || missing+=(rustup)
+    command -v cargo >/dev/null || { apt-cache show rustup >/dev/null 2>&1 && missing+=(rustup); }
     [ ${#missing[@]} -eq 0 ] && return
     say "these system packages are missing: ${missing[*]} (up to 300 MB)"
     command -v apt-get >/dev/null || die "install them with your package manager, then run this again"
@@ -31,7 +32,8 @@ system_packages() {
 }
 
 toolchain() {
-    command -v cargo >/dev/null || die "cargo is missing: install rustup, then run this again"
+    command -v rustup >/dev/null || command -v cargo >/dev/null \
+        || die "Rust is missing and this system has no rustup package: install rustup (rustup.rs), then run this again"
     if ! (cd "$here/../.." && cargo --version >/dev/null 2>&1); then
         say "installing Rust $RUST_VERSION (about 200 MB)"
         rustup toolchain install "$RUST_VERSION" --profile minimal -c rustfmt -c clippy

@@ -12,6 +12,11 @@ if [ -x "$ROLLMILL_CACHE/transformers/bin/python" ]; then
     export ROLLMILL_TRANSFORMERS=$ROLLMILL_CACHE/transformers/bin/python
 fi
 export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
+# Test runners hide what a passing test prints: what is missing is said here.
+for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.json" "data:$ROLLMILL_DATA/mbpp/mbpp.jsonl" \
+    "transformers:${ROLLMILL_TRANSFORMERS:-none}"; do
+    [ -e "${part#*:}" ] || echo "skipped: tests that need ${part%%:*} (${part#*:} is not there)"
+done
 if cargo nextest --version >/dev/null 2>&1; then
     bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
 else

@@ -139,6 +139,8 @@ fn a_killed_rollout_worker_loses_no_item() {
         "1",
         "--lease-seconds",
         "3",
+        "--chunk-items",
+        "1",
         "--endpoint",
         &endpoint,
     ];

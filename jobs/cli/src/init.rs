@@ -1,6 +1,6 @@
 //! `rollmill init`: freeze the configuration, import the base model.
 
-use crate::{model, sections};
+use crate::{checks, model, sections};
 use rollmill_job::config::Config;
 use rollmill_job::{Exit, JobError, Run, env};
 use std::path::PathBuf;
@@ -18,9 +18,10 @@ pub struct Args {
 }
 
 /// Makes the run, or opens it if it is there with the same configuration.
-pub async fn make(config_file: &PathBuf, address: Option<&str>) -> Result<Run, JobError> {
+pub async fn make(config_file: &std::path::Path, address: Option<&str>) -> Result<Run, JobError> {
     let config = Config::read(config_file)?;
     sections::check(&config)?;
+    check_train(config_file)?;
     let operations = config.operations()?;
     let nowhere = || JobError::Config {
         place: "--run".into(),
@@ -28,7 +29,8 @@ pub async fn make(config_file: &PathBuf, address: Option<&str>) -> Result<Run, J
     };
     let address = address.map(str::to_string).or(operations.run).ok_or_else(nowhere)?;
     let policy: sections::PolicyConfig = config.section("policy")?;
-    if !policy.model.is_empty() {
+    // Before a run is made; one that has its base model needs the folder no more.
+    if !policy.model.is_empty() && Run::open(&address).await.is_err() {
         model::find(&policy.model)?;
     }
     let run = Run::init(&address, &config).await?;
@@ -36,6 +38,17 @@ pub async fn make(config_file: &PathBuf, address: Option<&str>) -> Result<Run, J
         model::import(&run, &policy.model).await?;
     }
     Ok(run)
+}
+
+/// `rollmill-train` knows `[train]`; where it is not built, a mistake there is found when it runs.
+fn check_train(config_file: &std::path::Path) -> Result<(), JobError> {
+    let Some(program) = checks::beside("rollmill-train") else { return Ok(()) };
+    let failed = |reason: String| JobError::Config { place: "rollmill-train".into(), reason };
+    let out = std::process::Command::new(program).arg("--check").arg(config_file).output();
+    let out = out.map_err(|e| failed(format!("cannot be started ({e})")))?;
+    let text = String::from_utf8_lossy(&out.stderr);
+    let text = text.trim().trim_start_matches("error: ").to_string();
+    if out.status.success() { Ok(()) } else { Err(failed(text)) }
 }
 
 /// Runs the command.

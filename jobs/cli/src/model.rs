@@ -24,6 +24,10 @@ pub fn find(model: &str) -> Result<PathBuf, JobError> {
             return Err(missing(format!("there is no {place}/{file}; run `make setup`, or give an HF model folder")));
         }
     }
+    let weights = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    if !weights.map(|e| e.path()).any(|p| p.extension().is_some_and(|e| e == "safetensors")) {
+        return Err(missing(format!("{} holds no safetensors; convert the weights first", folder.display())));
+    }
     Ok(folder)
 }
 

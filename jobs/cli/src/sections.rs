@@ -23,11 +23,23 @@ pub struct ServeConfig {
     pub slots: u32,
     /// Longest sequence.
     pub context: u32,
+    /// Numbers to compute in.
+    pub dtype: Dtype,
+}
+
+/// Numbers a model computes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// Log-probs within 1e-4 of the trainer's.
+    F32,
+    /// About twice as fast where the processor multiplies it.
+    Bf16,
 }
 
 impl Default for ServeConfig {
     fn default() -> ServeConfig {
-        ServeConfig { slots: 32, context: 768 }
+        ServeConfig { slots: 16, context: 768, dtype: Dtype::F32 }
     }
 }
 
@@ -39,9 +51,17 @@ pub fn check(config: &Config) -> Result<(), JobError> {
     config.section::<PolicyConfig>("policy")?;
     config.section::<ServeConfig>("serve")?;
     config.section::<rollmill_synthesize::SynthesizeConfig>("synthesize")?;
-    config.section::<rollmill_verify::VerifyConfig>("verify")?;
-    config.section::<rollmill_rollout::RolloutConfig>("rollout")?.check()?;
-    config.section::<rollmill_score::ScoreConfig>("score")?.check()?;
+    let verify = config.section::<rollmill_verify::VerifyConfig>("verify")?;
+    let rollout = config.section::<rollmill_rollout::RolloutConfig>("rollout")?;
+    let score = config.section::<rollmill_score::ScoreConfig>("score")?;
+    verify.check()?;
+    rollout.check()?;
+    score.check()?;
+    if verify.call_seconds > score.call_seconds.min(rollout.call_seconds) {
+        let reason =
+            "call_seconds is above that of [score] or [rollout]: references would be admitted that nobody may repeat";
+        return Err(JobError::Config { place: "[verify]".into(), reason: reason.into() });
+    }
     config.section::<rollmill_evaluate::EvaluateConfig>("evaluate")?;
     Ok(())
 }

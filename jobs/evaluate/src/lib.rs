@@ -27,6 +27,9 @@ pub struct Args {
     /// Name of the evaluation set, or `train`
     #[arg(long, default_value = "heldout")]
     split: String,
+    /// Measure the rewards of this version instead of the configuration's
+    #[arg(long, value_name = "NAME")]
+    score_version: Option<String>,
 }
 
 /// `[evaluate]`.
@@ -68,7 +71,7 @@ impl Job for Evaluate {
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::from_args(&args.run).await?;
     let config: EvaluateConfig = run.config.section("evaluate")?;
-    let version = score_version(&run)?;
+    let version = args.score_version.clone().map_or_else(|| score_version(&run), Ok)?;
     let (trajectories, _) = seal::read_sealed::<Trajectory>(&run, &Stage::rollout(&args.split, args.round)).await?;
     let (rewards, input) = seal::read_sealed::<Reward>(&run, &Stage::score(&version, &args.split, args.round)).await?;
     let (tasks, _) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;

@@ -76,12 +76,14 @@ fn measure_scope(scope: &str, samples: &[&Sample], config: &EvaluateConfig) -> V
     let over_tasks = |name: &str, per_task: &dyn Fn(&[&Sample]) -> Option<f64>| {
         let values: Vec<f64> = by_task.values().filter_map(|s| per_task(s)).collect();
         let interval = bootstrap(&values, config.resamples, config.seed);
+        // Resampling one task says nothing about its spread.
+        let ends = interval.filter(|_| values.len() > 1);
         Metric {
             name: name.into(),
             scope: scope.into(),
             value: interval.map(|i| i.mean),
-            low: interval.map(|i| i.low),
-            high: interval.map(|i| i.high),
+            low: ends.map(|i| i.low),
+            high: ends.map(|i| i.high),
             count: values.len() as i64,
             ..Metric::default()
         }

@@ -127,8 +127,20 @@ impl RolloutConfig {
         if self.act.top_p < 1.0 {
             return bad("act.top_p must be 1: rows to train on are sampled from the whole distribution".into());
         }
-        if let Some(set) = self.sets.iter().find(|s| s.name == TRAIN || s.name.is_empty() || s.samples == 0) {
-            return bad(format!("set {:?} needs a name other than \"train\", and samples above 0", set.name));
+        if self.samples == 0 || !(self.call_seconds > 0.0 && self.call_seconds <= 3600.0) {
+            return bad("samples and call_seconds must be above 0".into());
+        }
+        let mut names = std::collections::HashSet::from([TRAIN]);
+        for set in &self.sets {
+            let named = !set.name.is_empty()
+                && set.name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+                && !set.name.starts_with('.');
+            let sampled = set.samples > 0 && set.temperature >= 0.0 && set.top_p > 0.0 && set.top_p <= 1.0;
+            if !named || !sampled || !names.insert(&set.name) {
+                let need =
+                    "a name of its own (letters, digits, - _ .), samples above 0, temperature from 0, top_p in (0, 1]";
+                return bad(format!("set {:?} needs {need}", set.name));
+            }
         }
         self.act.check().map_err(|e| JobError::Config { place: "[rollout.act]".into(), reason: e.to_string() })
     }

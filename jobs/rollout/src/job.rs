@@ -158,7 +158,15 @@ impl Job for Rollout {
         };
         let seed = blank.provenance.seed as u64;
         let acted = act(&self.endpoint, &self.tokenizer, &self.chat, &self.act, &task, seed, &tester).await;
-        acted.map(|acted| filled(blank, acted)).map_err(sort)
+        match acted {
+            Ok(acted) => Ok(filled(blank, acted)),
+            // The client has already retried with back-off. If the endpoint answers otherwise, this item is the poison.
+            Err(ActError::Endpoint(e)) if e.is_transient() => match self.endpoint.health().await {
+                Ok(_) => Err(ItemError::Retry(e.to_string())),
+                Err(_) => Err(ItemError::Unavailable(e.to_string())),
+            },
+            Err(e) => Err(sort(e)),
+        }
     }
 
     fn failed(&self, key: &str, reason: &str) -> Option<Trajectory> {
@@ -175,8 +183,6 @@ impl Job for Rollout {
 fn sort(error: ActError) -> ItemError {
     let text = error.to_string();
     match &error {
-        // The client has already retried with back-off: the endpoint is away, and so it is for every other item.
-        ActError::Endpoint(e) if e.is_transient() => ItemError::Unavailable(text),
         ActError::Endpoint(e) if e.next() == Next::GiveUpItem => ItemError::Retry(text),
         ActError::Tester(e) if e.next != Next::Stop => ItemError::Retry(text),
         ActError::PromptTooLong { .. } | ActError::Tokenizer(_) => ItemError::Retry(text),

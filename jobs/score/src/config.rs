@@ -36,6 +36,14 @@ impl Default for ScoreConfig {
 impl ScoreConfig {
     /// Refuses settings that cannot work.
     pub fn check(&self) -> Result<(), JobError> {
+        let bad = |reason: &str| Err(JobError::Config { place: "[score]".into(), reason: reason.into() });
+        let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        if self.version.is_empty() || self.version.starts_with('.') || !self.version.bytes().all(named) {
+            return bad("version must be of letters, digits, - _ and .");
+        }
+        if !(self.call_seconds > 0.0 && self.call_seconds <= 3600.0) {
+            return bad("call_seconds must be above 0");
+        }
         self.reward.check().map_err(|e| JobError::Config { place: "[score]".into(), reason: e.to_string() })
     }
 }

@@ -12,7 +12,7 @@ pub use config::ScoreConfig;
 pub use graded::{Graded, Suites, grade_solution};
 
 use async_trait::async_trait;
-use rollmill_grader::{Solution, T0Options};
+use rollmill_grader::{GradeError, Solution, T0Options};
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
 use rollmill_schema::{Reward, TaskSecret, Trajectory};
@@ -32,6 +32,12 @@ pub struct Args {
     /// `train`, or the name of an evaluation set
     #[arg(long, default_value = "train")]
     split: String,
+    /// Score under this version instead of the configuration's: a new grade without a new rollout
+    #[arg(long, value_name = "NAME")]
+    score_version: Option<String>,
+    /// With --score-version: this preset instead of the configuration's, pure or shaped
+    #[arg(long, requires = "score_version")]
+    preset: Option<String>,
     /// Trajectories graded at once (default: the number of cores)
     #[arg(long)]
     concurrency: Option<usize>,
@@ -88,9 +94,11 @@ impl Job for Score {
         let work =
             move || grade_solution(sandbox.as_ref(), &Solution::from_source(&source), &suites, &reward, &options);
         let graded = tokio::task::spawn_blocking(work).await;
-        match graded.map_err(|e| ItemError::Stop(format!("the grader died: {e}")))? {
+        match graded.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic())) {
             Ok(graded) => Ok(graded.into_reward(self.blank(t), t.steps.len())),
-            Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
+            Err(e) if e.is_transient() || matches!(e, GradeError::Arguments { .. }) => {
+                Err(ItemError::Retry(e.to_string()))
+            }
             Err(e) => Err(ItemError::Stop(e.to_string())),
         }
     }
@@ -105,11 +113,23 @@ impl Job for Score {
     }
 }
 
+fn configured(run: &Run, args: &Args) -> Result<ScoreConfig, JobError> {
+    let mut config: ScoreConfig = run.config.section("score")?;
+    if let Some(version) = &args.score_version {
+        config.version.clone_from(version);
+    }
+    if let Some(name) = &args.preset {
+        let unknown = |_| JobError::Config { place: "--preset".into(), reason: "give pure or shaped".into() };
+        config.reward.preset = serde_json::from_value(serde_json::json!(name)).map_err(unknown)?;
+    }
+    config.check()?;
+    Ok(config)
+}
+
 /// Runs the job.
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::from_args(&args.run).await?;
-    let config: ScoreConfig = run.config.section("score")?;
-    config.check()?;
+    let config = configured(&run, args)?;
     if config.reward.pays_for_failing_code() {
         eprintln!("score: the shaped preset pays for failing code; use the pure preset where the policy can earn it");
     }
@@ -127,7 +147,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         keys: trajectories.iter().map(|t| t.trajectory_id.clone()).collect(),
         shard_size: config.shard_size,
         inputs: vec![input, tasks],
-        settings: serde_json::json!({}),
+        settings: serde_json::json!({ "reward": config.reward }),
     };
     let stage = Stage::score(&config.version, &args.split, args.round);
     let plan = Plan::ensure(&run, &stage, draft).await?;

@@ -18,7 +18,7 @@ pub fn parse_task(mut object: Map<String, Value>) -> Result<Candidate, String> {
         return Err("field \"test_cases\" is empty".into());
     }
     let visible = take_cases(&mut object, "visible_tests")?.unwrap_or_default();
-    let tests_b = take_cases(&mut object, "tests_b")?;
+    let tests_b = take_cases(&mut object, "tests_b")?.filter(|b| !b.is_empty());
     let text = |object: &mut Map<String, Value>, field: &str, default: &str| {
         take_text(object, field).map(|t| t.unwrap_or_else(|| default.to_string()))
     };

@@ -8,7 +8,9 @@ mod inputs;
 mod session;
 
 use clap::Parser;
+use rollmill_job::config::Config;
 use rollmill_job::{Drain, Exit, JobError, Run, env};
+use rollmill_train::{TrainConfig, TrainError};
 use session::Session;
 
 /// Train a round of a run with PPO
@@ -16,11 +18,14 @@ use session::Session;
 #[command(name = "rollmill-train", version, after_help = "Example:\n  rollmill-train --run runs/demo --round 1")]
 struct Cli {
     /// The run
-    #[arg(long, env = env::RUN, value_name = "URI")]
-    run: String,
+    #[arg(long, env = env::RUN, value_name = "URI", required_unless_present = "check")]
+    run: Option<String>,
     /// The round
-    #[arg(long)]
+    #[arg(long, required_unless_present = "check", default_value_t = 0)]
     round: u32,
+    /// Only check the [train] section of this configuration
+    #[arg(long, value_name = "FILE")]
+    check: Option<std::path::PathBuf>,
     /// Threads of libtorch (default: all cores)
     #[arg(long)]
     threads: Option<i32>,
@@ -51,7 +56,13 @@ fn main() -> Exit {
 }
 
 async fn train(cli: &Cli) -> Result<Exit, JobError> {
-    let mut run = Run::open(&cli.run).await?;
+    if let Some(file) = &cli.check {
+        let config: TrainConfig = Config::read(file)?.section("train")?;
+        let refused =
+            |e: TrainError| JobError::Config { place: format!("{} [train]", file.display()), reason: e.to_string() };
+        return config.validate().map(|()| Exit::Complete).map_err(refused);
+    }
+    let mut run = Run::open(cli.run.as_deref().unwrap_or_default()).await?;
     run.drain = Drain::on_signals()
         .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
     if cli.round == 0 {
@@ -64,5 +75,6 @@ async fn train(cli: &Cli) -> Result<Exit, JobError> {
     let round = cli.round;
     // libtorch computes for seconds at a time: not on a thread that must answer signals.
     let work = tokio::task::spawn_blocking(move || Session::new(run, round, handle).train());
-    work.await.map_err(|e| JobError::Stopped { key: "train".into(), reason: format!("the trainer died ({e})") })?
+    // A panic is a bug and must end with 101, which it does where it is resumed.
+    work.await.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()))
 }

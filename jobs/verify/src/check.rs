@@ -56,6 +56,9 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
             Some(Err(e)) => return Ok(Decision::rejected("bad_tests", format!("tests {name}: {e}"))),
         }
     }
+    if let Some(shown) = shown_hidden_test(&cases) {
+        return Ok(Decision::rejected("hidden_test_is_visible", shown));
+    }
     let all: Vec<Case> = cases.iter().flat_map(|(_, c)| c.clone()).collect();
     let options =
         |seed| T0Options { per_call: Duration::from_secs_f64(config.call_seconds), seed, ..T0Options::default() };
@@ -83,6 +86,15 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
     let counts: serde_json::Map<_, _> = cases.iter().map(|(n, c)| ((*n).to_string(), json!(c.len()))).collect();
     let verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation });
     Ok(Decision { reason: None, detail: String::new(), verified })
+}
+
+/// A hidden test whose arguments a policy would see, if there is one.
+fn shown_hidden_test(cases: &[(&str, Vec<Case>)]) -> Option<String> {
+    let visible: Vec<&Case> = cases.iter().filter(|(n, _)| *n == "visible").flat_map(|(_, c)| c).collect();
+    cases.iter().filter(|(n, _)| *n != "visible").find_map(|(name, cases)| {
+        let index = cases.iter().position(|c| visible.iter().any(|v| v.args == c.args))?;
+        Some(format!("test {name} {index} has the arguments of a visible test"))
+    })
 }
 
 /// Why a reference cannot be loaded, if so.

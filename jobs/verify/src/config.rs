@@ -21,13 +21,24 @@ pub struct VerifyConfig {
     pub floor: Level,
 }
 
+impl VerifyConfig {
+    /// Refuses settings that cannot work.
+    pub fn check(&self) -> Result<(), rollmill_job::JobError> {
+        if self.call_seconds > 0.0 && self.call_seconds <= 3600.0 && (0.0..=1.0).contains(&self.heldout) {
+            return Ok(());
+        }
+        let reason = "call_seconds must be above 0, heldout from 0 to 1".into();
+        Err(rollmill_job::JobError::Config { place: "[verify]".into(), reason })
+    }
+}
+
 impl Default for VerifyConfig {
     fn default() -> VerifyConfig {
         VerifyConfig {
             repeats: 3,
             heldout: 0.3,
             salt: String::new(),
-            call_seconds: 5.0,
+            call_seconds: 1.0,
             shard_size: 200,
             floor: Level::Watched,
         }

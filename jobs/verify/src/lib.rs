@@ -16,6 +16,7 @@ pub use config::VerifyConfig;
 pub use split::{duplicates, splits};
 
 use async_trait::async_trait;
+use rollmill_grader::GradeError;
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
 use rollmill_schema::{Admission, Candidate, Row, encode};
@@ -70,9 +71,12 @@ impl Job for Verify {
         }
         let (sandbox, c, config) = (self.sandbox.clone(), candidate.clone(), self.config.clone());
         let decided = tokio::task::spawn_blocking(move || check(sandbox.as_ref(), &c, &config)).await;
-        let decision = decided.map_err(|e| ItemError::Stop(format!("the check died: {e}")))?;
+        let decision = decided.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         match decision {
             Ok(decision) => Ok(self.admission(candidate, decision)),
+            Err(e @ GradeError::Arguments { .. }) => {
+                Ok(self.admission(candidate, Decision::rejected("bad_tests", e.to_string())))
+            }
             Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
             Err(e) => Err(ItemError::Stop(e.to_string())),
         }

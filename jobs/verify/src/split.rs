@@ -4,12 +4,16 @@ use crate::VerifyConfig;
 use rollmill_schema::{Candidate, content_id};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// What HumanEval's importer puts before a prompt: no part of the task's text.
+const COMPLETE: &str = "Complete this function:";
+
 /// Later candidates whose text equals an earlier one's up to white space: id to the first one's id.
 pub fn duplicates(candidates: &[Candidate]) -> BTreeMap<String, String> {
     let mut first: HashMap<String, &str> = HashMap::new();
     let mut found = BTreeMap::new();
     for c in candidates {
-        let text = c.instruction.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = c.instruction.strip_prefix(COMPLETE).unwrap_or(&c.instruction);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let seen = first.entry(content_id(&[&text, &c.entry_point])).or_insert(&c.task_id);
         if *seen != c.task_id {
             found.insert(c.task_id.clone(), (*seen).to_string());
@@ -27,11 +31,14 @@ pub fn splits(
 ) -> BTreeMap<String, String> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut eval_only: BTreeSet<&str> = BTreeSet::new();
+    let by_id: HashMap<&str, &Candidate> = candidates.iter().map(|c| (c.task_id.as_str(), c)).collect();
+    // The mark of a duplicate counts for the one that stays.
+    for c in candidates.iter().filter(|c| c.eval_only) {
+        eval_only.insert(&c.group);
+        eval_only.extend(duplicates.get(&c.task_id).and_then(|id| by_id.get(id.as_str())).map(|c| c.group.as_str()));
+    }
     for c in candidates.iter().filter(|c| !duplicates.contains_key(&c.task_id)) {
         *sizes.entry(&c.group).or_default() += 1;
-        if c.eval_only {
-            eval_only.insert(&c.group);
-        }
     }
     let free: usize = sizes.iter().filter(|(g, _)| !eval_only.contains(*g)).map(|(_, n)| n).sum();
     let wanted = (config.heldout.clamp(0.0, 1.0) * free as f64).round() as usize;
@@ -76,6 +83,14 @@ mod tests {
         assert!((20..=26).contains(&held), "{held}");
         let salted = VerifyConfig { heldout: 0.5, salt: "x".into(), ..VerifyConfig::default() };
         assert_ne!(split, splits(&set, &duplicates(&set), &salted));
+    }
+
+    #[test]
+    fn the_mark_of_a_rejected_duplicate_counts() {
+        let set =
+            [candidate("a", "g", "sum", false), candidate("b", "h", "sum", true), candidate("c", "i", "other", false)];
+        let split = splits(&set, &duplicates(&set), &VerifyConfig { heldout: 0.0, ..VerifyConfig::default() });
+        assert_eq!((split["g"].as_str(), split["i"].as_str()), ("heldout", "train"));
     }
 
     #[test]

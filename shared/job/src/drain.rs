@@ -29,7 +29,11 @@ impl Drain {
             tokio::select! { _ = term.recv() => (), _ = int.recv() => (), _ = usr1.recv() => () }
             eprintln!("draining: saving what is done (the same command carries on)");
             raise.raise();
-            int.recv().await;
+            // On a terminal a job of `run` gets the same Ctrl-C twice, from the terminal and from its parent: only one
+            // that comes later is a person who insists.
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            let Ok(mut again) = signal(SignalKind::interrupt()) else { return };
+            again.recv().await;
             // A person who insists: nothing that was committed is lost, whenever a process dies.
             #[allow(clippy::disallowed_methods)]
             std::process::exit(130);

@@ -59,7 +59,7 @@ pub enum JobError {
         stage: String,
     },
     /// The stage before is not finished.
-    #[error("stage {stage} has {have} of {want} parts; let it finish, then run this again")]
+    #[error("stage {stage} is not finished: {have} of {want} parts, no seal; run it to its end, then this again")]
     InputIncomplete {
         /// The stage.
         stage: String,

@@ -1,6 +1,7 @@
 //! Exit codes: an interface. Slurm (`RequeueExit`) and Kubernetes (`podFailurePolicy`) act on them.
 
 use crate::{JobError, Outcome};
+use std::io::ErrorKind;
 use std::process::{ExitCode, Termination};
 
 /// How a process of Rollmill ends. A panic ends with 101, which Rust itself gives: a bug.
@@ -60,7 +61,14 @@ impl From<&JobError> for Exit {
             JobError::Fenced { .. } => Exit::Elsewhere,
             JobError::InputIncomplete { .. } | JobError::Unavailable { .. } => Exit::Again,
             JobError::Store(e) if e.is_transient() => Exit::Again,
-            JobError::Store(rollmill_store::StoreError::Disk { .. }) => Exit::Again,
+            JobError::Store(rollmill_store::StoreError::Disk { source, .. }) => match source.kind() {
+                ErrorKind::PermissionDenied
+                | ErrorKind::NotADirectory
+                | ErrorKind::AlreadyExists
+                | ErrorKind::ReadOnlyFilesystem
+                | ErrorKind::Unsupported => Exit::Usage,
+                _ => Exit::Again,
+            },
             JobError::Store(_) => Exit::Usage,
         }
     }

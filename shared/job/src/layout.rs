@@ -50,6 +50,11 @@ impl Stage {
         &self.name
     }
 
+    /// Whether its own parts are rows of `table`, rather than of a table that follows from them.
+    pub fn commits(&self, table: &str) -> bool {
+        self.folder.split('/').next() == Some(table)
+    }
+
     /// Its frozen plan.
     pub fn plan(&self) -> Result<Key, InvalidKey> {
         Key::new(format!("control/{}/plan.json", self.name))

@@ -35,7 +35,7 @@ pub use frame::{Outcome, WorkerOptions, work};
 pub use items::Job;
 pub use layout::Stage;
 pub use plan::{InputRef, Plan, PlanDraft};
-pub use report::{StageReport, peak_memory_bytes, reports};
+pub use report::{StageReport, peak_memory_bytes, peak_memory_of, reports_on, write_report};
 pub use rollmill_store::AttemptId;
 pub use run::{Run, RunArgs};
 

@@ -25,9 +25,27 @@ impl StageReport {
 
 /// This process's peak resident memory, 0 where the system does not say.
 pub fn peak_memory_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    peak_memory_of(std::process::id())
+}
+
+/// A process's peak resident memory, 0 where the system does not say.
+pub fn peak_memory_of(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Reports on something that is no stage, such as an endpoint that ran beside the jobs.
+pub async fn write_report(run: &Run, name: &str, seconds: f64, peak_memory_bytes: u64) -> Result<(), JobError> {
+    let attempt = rollmill_store::AttemptId::fresh();
+    let key = Key::new(format!("control/{name}/reports/{attempt}.json"))?;
+    let report = StageReport { attempt: attempt.to_string(), items: 0, seconds, peak_memory_bytes };
+    run.record(&key, report).await.map(|_| ())
+}
+
+/// All reports on `name`.
+pub async fn reports_on(run: &Run, name: &str) -> Result<Vec<StageReport>, JobError> {
+    reports(run, &Key::new(format!("control/{name}/reports"))?).await
 }
 
 pub(crate) async fn write(run: &Run, stage: &Stage, report: &StageReport) -> Result<(), JobError> {
@@ -36,7 +54,7 @@ pub(crate) async fn write(run: &Run, stage: &Stage, report: &StageReport) -> Res
 }
 
 /// All reports below `folder`, such as a stage's.
-pub async fn reports(run: &Run, folder: &Key) -> Result<Vec<StageReport>, JobError> {
+pub(crate) async fn reports(run: &Run, folder: &Key) -> Result<Vec<StageReport>, JobError> {
     let mut found = Vec::new();
     for entry in run.blobs.list(folder).await? {
         found.extend(run.read_record(&entry.key).await?);

@@ -35,6 +35,15 @@ pub struct RunArgs {
     /// Seconds a silent worker keeps its shard
     #[arg(long, value_name = "SECONDS")]
     pub lease_seconds: Option<u64>,
+    /// Finished items per chunk, at most
+    #[arg(long, value_name = "ITEMS")]
+    pub chunk_items: Option<usize>,
+    /// Seconds between chunks, at most
+    #[arg(long, value_name = "SECONDS")]
+    pub chunk_seconds: Option<u64>,
+    /// Tries of an item before it becomes a failed row
+    #[arg(long, value_name = "TRIES")]
+    pub item_tries: Option<u32>,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -96,7 +105,11 @@ impl Run {
     /// Opens the run that `args` name and applies them.
     pub async fn from_args(args: &RunArgs) -> Result<Run, JobError> {
         let mut run = Run::open(&args.run).await?;
-        run.operations.lease_seconds = args.lease_seconds.unwrap_or(run.operations.lease_seconds);
+        let operations = &mut run.operations;
+        operations.lease_seconds = args.lease_seconds.unwrap_or(operations.lease_seconds);
+        operations.chunk_items = args.chunk_items.unwrap_or(operations.chunk_items);
+        operations.chunk_seconds = args.chunk_seconds.unwrap_or(operations.chunk_seconds);
+        operations.item_tries = args.item_tries.unwrap_or(operations.item_tries);
         run.quiet = args.quiet;
         run.drain = Drain::on_signals()
             .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;

@@ -107,6 +107,11 @@ pub async fn read_sealed<R: Row>(run: &Run, stage: &Stage) -> Result<(Vec<R>, In
         None => {
             let absent = || JobError::InputAbsent { stage: stage.name().into() };
             let plan = Plan::read(run, stage).await?.ok_or_else(absent)?;
+            let have = run.blobs.list(&stage.parts()?).await?.len();
+            // A projection is sealed by the job that writes it: its reader may have no right to the parts behind it.
+            if have < plan.shards.len() || !stage.commits(R::TABLE) {
+                return Err(JobError::InputIncomplete { stage: stage.name().into(), have, want: plan.shards.len() });
+            }
             seal::<R>(run, stage, &plan, &[]).await?
         }
     };

@@ -27,7 +27,9 @@ pub struct Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The outcome of a write is unknown, or a read failed for a reason that may pass: try again.
-    #[error("{store}: {what} did not get through ({reason}); it will be tried again")]
+    #[error(
+        "{store}: {what} did not get through ({reason}); run the same command again, and check the address and the network if it stays so"
+    )]
     Transient {
         /// The store's address.
         store: String,

@@ -37,8 +37,11 @@ fn ends<'a>(batches: &'a [Batch], set: &RolloutSet) -> Option<(&'a Batch, &'a Ba
     let of = |name: &str| batches.iter().filter(|b| b.set == name).collect::<Vec<_>>();
     let own = of(&set.name);
     let last = *own.last()?;
-    let first = if own.len() > 1 { own[0] } else { *of(TRAIN).first().filter(|_| set.split == TRAIN)? };
-    Some((first, last))
+    let first = match own[0].round {
+        0 => own[0],
+        _ => *of(TRAIN).first().filter(|b| set.split == TRAIN && b.temperature() == Some(set.temperature))?,
+    };
+    (last.round > 0).then_some((first, last))
 }
 
 /// Prints one line a set, and format compliance apart.

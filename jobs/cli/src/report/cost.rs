@@ -1,7 +1,7 @@
 //! What each job cost: seconds, peak memory, tokens a second.
 
 use super::Batch;
-use rollmill_job::{JobError, Run, checkpoint, inspect};
+use rollmill_job::{JobError, Run, checkpoint, inspect, reports_on};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -35,9 +35,15 @@ pub async fn print(run: &Run, batches: &[Batch]) -> Result<(), JobError> {
             cost.peak = cost.peak.max(manifest.peak_memory_bytes);
         }
     }
+    for report in reports_on(run, "serve").await? {
+        let cost = costs.entry("serve".into()).or_default();
+        cost.stages += 1;
+        cost.seconds += report.seconds;
+        cost.peak = cost.peak.max(report.peak_memory_bytes);
+    }
     println!("\nCost");
     println!("  {:<12} {:>7} {:>8} {:>10} {:>12}", "job", "stages", "items", "seconds", "peak MiB");
-    for job in ["synthesize", "verify", "rollout", "score", "train", "evaluate"] {
+    for job in ["synthesize", "verify", "rollout", "serve", "score", "train", "evaluate"] {
         if let Some(c) = costs.get(job) {
             println!(
                 "  {job:<12} {:>7} {:>8} {:>10.1} {:>12.0}",

@@ -32,6 +32,13 @@ pub(crate) struct Batch {
     rewards: Vec<Reward>,
 }
 
+impl Batch {
+    /// Temperature it was sampled at.
+    pub(crate) fn temperature(&self) -> Option<f64> {
+        self.trajectories.first().map(|t| t.temperature)
+    }
+}
+
 /// Prints everything.
 pub async fn print(run: &Run) -> Result<(), JobError> {
     let batches = batches(run).await?;

@@ -1,6 +1,7 @@
 //! Jobs as processes of their own: killed, measured and exiting as they would under a scheduler.
 
 use crate::checks;
+use rollmill_job::config::Operations;
 use rollmill_job::{Drain, Exit, JobError, Run};
 use std::path::{Path, PathBuf};
 use tokio::process::{Child, Command};
@@ -8,14 +9,14 @@ use tokio::process::{Child, Command};
 /// Starts jobs of one run.
 pub struct Children {
     address: String,
-    lease_seconds: u64,
+    operations: Operations,
     drain: Drain,
 }
 
 impl Children {
     /// For `run`.
     pub fn new(run: &Run, drain: Drain) -> Children {
-        Children { address: run.address(), lease_seconds: run.operations.lease_seconds, drain }
+        Children { address: run.address(), operations: run.operations.clone(), drain }
     }
 
     /// Runs `rollmill <args> --run URI`.
@@ -23,7 +24,9 @@ impl Children {
         let program = std::env::current_exe().map_err(|e| not_started(Path::new("rollmill"), &e))?;
         let mut command = Command::new(&program);
         command.args(args).arg("--run").arg(&self.address);
-        command.arg("--lease-seconds").arg(self.lease_seconds.to_string());
+        let o = &self.operations;
+        command.args(["--lease-seconds", &o.lease_seconds.to_string(), "--chunk-items", &o.chunk_items.to_string()]);
+        command.args(["--chunk-seconds", &o.chunk_seconds.to_string(), "--item-tries", &o.item_tries.to_string()]);
         self.wait(&program, &mut command, args.first().copied().unwrap_or("job")).await
     }
 
@@ -50,6 +53,8 @@ impl Children {
         let status = status.map_err(|e| not_started(program, &e))?;
         match status.code().map(|code| (code, Exit::from_code(code))) {
             Some((_, Some(exit))) => Ok(exit),
+            // A second Ctrl-C ends a job at once.
+            Some((130, None)) => Ok(Exit::Again),
             Some((code, None)) => {
                 let reason = format!("it ended with code {code}, a bug: please report the message above");
                 Err(JobError::Stopped { key: name.into(), reason })

@@ -28,6 +28,9 @@ pub struct Args {
     /// Use this endpoint instead of starting rollmill-serve
     #[arg(long, env = env::ENDPOINT)]
     endpoint: Option<String>,
+    /// Accept an endpoint that does not say which checkpoint it serves
+    #[arg(long, requires = "endpoint")]
+    trust_endpoint: bool,
 }
 
 /// Flags of `rollmill train`.
@@ -72,10 +75,11 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         server: Server::new(&run, run.config.section::<sections::ServeConfig>("serve")?),
         children: Children::new(&run, run.drain.clone()),
         rounds: args.rounds.unwrap_or(run.operations.rounds),
+        trust_endpoint: args.trust_endpoint,
         run,
     };
     let done = pipeline.all().await;
-    pipeline.server.stop().await;
+    pipeline.server.stop(&pipeline.run).await;
     match done {
         Ok(()) => {
             report::print(&pipeline.run).await?;
@@ -106,6 +110,7 @@ struct Pipeline {
     server: Server,
     children: Children,
     rounds: u32,
+    trust_endpoint: bool,
 }
 
 impl Pipeline {
@@ -116,12 +121,16 @@ impl Pipeline {
         for round in 1..=self.rounds {
             self.rollout(TRAIN, round, round - 1).await?;
             self.score(TRAIN, round).await?;
-            if checkpoint::last_of_round(&self.run, round).await?.is_none() {
-                // The trainer needs the memory and the cores.
-                self.server.stop().await;
-                let threads = self.run.operations.threads;
-                let exit = self.children.train(round, threads).await?;
-                done(exit)?;
+            match checkpoint::last_of_round(&self.run, round).await? {
+                // Killed between the commit and its projection, the trainer left no metrics: writing them again is free.
+                Some(manifest) => checkpoint::project_metrics(&self.run, &manifest).await?,
+                None if self.run.drain.is_raised() => return Err(Ended::Exit(Exit::Again)),
+                None => {
+                    // The trainer needs the memory and the cores.
+                    self.server.stop(&self.run).await;
+                    let threads = self.run.operations.threads;
+                    done(self.children.train(round, threads).await?)?;
+                }
             }
             self.evaluate(round).await?;
         }
@@ -154,6 +163,9 @@ impl Pipeline {
         let (round, concurrency) = (round.to_string(), concurrency.to_string());
         let mut args = vec!["rollout", "--split", set, "--round", &round, "--endpoint", &endpoint];
         args.extend(["--concurrency", &concurrency]);
+        if self.trust_endpoint {
+            args.push("--trust-endpoint");
+        }
         let key = self.run.operations.endpoint_key_env.clone();
         if let Some(key) = &key {
             args.extend(["--endpoint-key-env", key]);

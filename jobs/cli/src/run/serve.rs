@@ -2,11 +2,12 @@
 
 use super::child::{program, terminate};
 use crate::model;
-use crate::sections::ServeConfig;
+use crate::sections::{Dtype, ServeConfig};
 use rollmill_job::checkpoint::{self, ACTOR};
-use rollmill_job::{JobError, Run};
+use rollmill_job::{JobError, Run, peak_memory_of, write_report};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Instant;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -23,6 +24,7 @@ struct Running {
     round: u32,
     url: String,
     child: Child,
+    since: Instant,
 }
 
 impl Server {
@@ -43,7 +45,7 @@ impl Server {
         {
             return Ok((running.url.clone(), concurrency));
         }
-        self.stop().await;
+        self.stop(run).await;
         let running = self.start(run, round).await?;
         let url = running.url.clone();
         self.running = Some(running);
@@ -59,7 +61,8 @@ impl Server {
         let mut command = Command::new(&program);
         command.arg("--model").arg(folder.join(ACTOR)).args(["--checkpoint-id", &manifest.id(), "--port", "0"]);
         command.args(["--slots", &self.config.slots.to_string(), "--context", &self.config.context.to_string()]);
-        command.arg("--die-with-parent");
+        let dtype = if self.config.dtype == Dtype::Bf16 { "bf16" } else { "f32" };
+        command.args(["--dtype", dtype, "--die-with-parent"]);
         if let Some(threads) = self.threads {
             command.args(["--threads", &threads.to_string()]);
         }
@@ -70,14 +73,23 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line).await.map_err(|e| failed(e.to_string()))?;
         let ready: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         match ready["listening"].as_str() {
-            Some(address) => Ok(Running { round, url: format!("http://{address}"), child }),
-            None => Err(failed("it ended before it was ready; its message is above".into())),
+            Some(address) => Ok(Running { round, url: format!("http://{address}"), child, since: Instant::now() }),
+            None => match child.wait().await.ok().and_then(|s| s.code()) {
+                Some(code) if code != 75 => Err(JobError::Config {
+                    place: "rollmill-serve".into(),
+                    reason: format!("it refused to start (code {code}); its message is above"),
+                }),
+                _ => Err(failed("it ended before it was ready; its message is above".into())),
+            },
         }
     }
 
     /// Stops it, if it runs, and removes the checkpoint it had loaded.
-    pub async fn stop(&mut self) {
+    pub async fn stop(&mut self, run: &Run) {
         if let Some(mut running) = self.running.take() {
+            let peak = running.child.id().map_or(0, peak_memory_of);
+            // For people only: that it could not be written changes nothing.
+            let _ = write_report(run, "serve", running.since.elapsed().as_secs_f64(), peak).await;
             terminate(&running.child);
             let _ = running.child.wait().await;
             let _ = std::fs::remove_dir_all(&self.folder);
