@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 /// Starts this program over with `OMP_WAIT_POLICY=passive`, unless the variable is set; returns where it is.
 ///
 /// OpenMP reads it before `main`. Its default spins at every barrier, which on two cores shared with sandboxes was three to
-/// seven times slower (18 against 54 to 111 tokens/s, measured beside a compiler).
+/// seven times slower (18 against 54 tokens/s in f32, 16 against 111 in bf16, once each, beside compilers).
 pub fn wait_passively() -> std::io::Result<()> {
     const POLICY: &str = "OMP_WAIT_POLICY";
     if std::env::var_os(POLICY).is_some() {
