@@ -184,6 +184,50 @@ fn a_killed_rollout_worker_loses_no_item() {
     assert!(stderr.contains("cannot be reached"), "{stderr}");
 }
 
+/// An endpoint that names the right checkpoint and then answers nonsense stops the run with one clear line; what was
+/// written stays.
+#[test]
+fn an_endpoint_that_answers_nonsense_is_refused() {
+    let Some(model) = model() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let run = verified(dir.path(), Some(&model));
+    let (status, _) = expect(0, &["status", "--format", "json", "--run", text(&run)]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let health = serde_json::json!({"checkpoint": status["checkpoints"][0]["id"], "context": 512}).to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            answer(stream.unwrap(), &health);
+        }
+    });
+    let args = ["rollout", "-q", "--run", text(&run), "--round", "1", "--endpoint", &address];
+    let (_, stderr) = expect(10, &args);
+    assert!(stderr.contains("answers nonsense") && stderr.lines().count() == 1, "{stderr}");
+    assert_eq!(rows::<Task>(&run.join("tables/tasks")).len(), 10);
+}
+
+/// Answers one request: health as given, completions without token ids.
+fn answer(mut stream: std::net::TcpStream, health: &str) {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut first, mut length) = (String::new(), 0);
+    let _ = reader.read_line(&mut first);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+            break;
+        }
+        if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+            length = n.trim().parse().unwrap();
+        }
+    }
+    let _ = reader.read_exact(&mut vec![0; length]);
+    let body = if first.contains("/health") { health } else { r#"{"choices": [{"text": "hello"}]}"# };
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
+    let _ = write!(stream, "{head} {}\r\n\r\n{body}", body.len());
+}
+
 /// One whole round with the real model: on a folder, and on a bucket.
 fn whole_round(address: &str, model: &Path, dir: &Path, samples: u32) {
     let config = small_config(dir, Some(model), samples);

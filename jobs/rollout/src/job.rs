@@ -192,6 +192,9 @@ fn sort(error: ActError) -> ItemError {
 
 fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
     let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    let mut said: Vec<&str> = acted.steps.iter().map(|s| s.reasoning.trim()).filter(|r| !r.is_empty()).collect();
+    said.dedup();
+    let reasoning = said.join("\n");
     let steps = acted.steps.into_iter().map(|s| StepRow {
         phase: name(serde_json::json!(s.phase)),
         reasoning: s.reasoning,
@@ -205,6 +208,7 @@ fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
     Trajectory {
         messages: serde_json::to_string(&acted.messages).unwrap_or_default(),
         plan: acted.plan,
+        reasoning,
         steps: steps.collect(),
         final_files: serde_json::json!({ "solution.py": acted.final_code }).to_string(),
         token_ids: acted.tokens.into_iter().map(|t| t as i32).collect(),

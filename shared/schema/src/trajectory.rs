@@ -54,6 +54,8 @@ pub struct Trajectory {
     pub messages: String,
     /// The plan alone.
     pub plan: String,
+    /// Everything the policy said before acting, step by step, one a line.
+    pub reasoning: String,
     /// What was done.
     pub steps: Vec<StepRow>,
     /// The solution: file name to content, as JSON.
@@ -120,6 +122,7 @@ impl Row for Trajectory {
             col("top_p", DataType::Float64),
             text("messages"),
             text("plan"),
+            text("reasoning"),
             steps(),
             text("final_files"),
             list("token_ids", DataType::Int32),
