@@ -93,7 +93,7 @@ fn faulty_references_of_mbpp_are_found_and_hanging_ones_end() {
     };
     let some: Vec<&str> = all.lines().filter(wanted).collect();
     std::fs::write(dir.path().join("mbpp.jsonl"), some.join("\n")).unwrap();
-    let hangs = r#"{"task_id": "hangs", "question": "`f(x)`", "entry_point": "f", "reference": "def f(x):\n    while True: pass\n", "test_cases": [{"input": "1", "expected": "1"}], "tests_b": [{"input": "2", "expected": "2"}]}"#;
+    let hangs = r#"{"task_id": "hangs", "question": "`f(x)`", "entry_point": "f", "reference": "def f(x):\n    while True: pass\n", "test_cases": [{"input": "1", "expected": "1"}, {"input": "3", "expected": "3"}], "tests_b": [{"input": "2", "expected": "2"}]}"#;
     std::fs::write(dir.path().join("own.jsonl"), format!("{hangs}\n{{\"question\": 1\n")).unwrap();
     let config = dir.path().join("c.toml");
     let source = |kind: &str, file: &str| {
