@@ -20,9 +20,14 @@ fn show(interval: Option<Interval>) -> String {
     interval.map_or("-".into(), |i| format!("{:.3} [{:.3}, {:.3}]", i.mean, i.low, i.high))
 }
 
-/// What a change is called. Only an interval without 0 is called a change.
-fn word(change: Interval) -> &'static str {
-    if change.low > 0.0 {
+/// Below so many tasks a bootstrap by task says nothing: its interval shrinks to a point.
+const FEWEST_TASKS: usize = 5;
+
+/// What a change over `tasks` tasks is called. Only an interval without 0 is called a change.
+fn word(change: Interval, tasks: usize) -> &'static str {
+    if tasks < FEWEST_TASKS {
+        "too few tasks to say"
+    } else if change.low > 0.0 {
         "better"
     } else if change.high < 0.0 {
         "worse"
@@ -66,8 +71,9 @@ pub fn print(batches: &[Batch], rollout: &RolloutConfig, evaluate: &EvaluateConf
             let of = |values: Vec<f64>| bootstrap(&values, evaluate.resamples, evaluate.seed);
             let (b, a) = (of(pairs.iter().map(|p| p.0).collect()), of(pairs.iter().map(|p| p.1).collect()));
             let change = paired_bootstrap(&pairs, evaluate.resamples, evaluate.seed);
-            let change =
-                change.map_or("-".into(), |c| format!("{:+.3} [{:+.3}, {:+.3}] {}", c.mean, c.low, c.high, word(c)));
+            let change = change.map_or("-".into(), |c| {
+                format!("{:+.3} [{:+.3}, {:+.3}] {}", c.mean, c.low, c.high, word(c, pairs.len()))
+            });
             println!(
                 "  {:<18} {:>4} {:>5} {:>6} {:>24} {:>24}  {change}",
                 set.name,
@@ -88,8 +94,9 @@ mod tests {
     #[test]
     fn only_a_clear_change_is_called_one() {
         let interval = |low, high| Interval { mean: 0.0, low, high };
-        assert_eq!(word(interval(-0.1, 0.2)), "no measurable change");
-        assert_eq!(word(interval(0.01, 0.2)), "better");
-        assert_eq!(word(interval(-0.2, -0.01)), "worse");
+        assert_eq!(word(interval(-0.1, 0.2), 40), "no measurable change");
+        assert_eq!(word(interval(0.01, 0.2), 40), "better");
+        assert_eq!(word(interval(-0.2, -0.01), 40), "worse");
+        assert_eq!(word(interval(-0.5, -0.5), 1), "too few tasks to say");
     }
 }
