@@ -17,9 +17,10 @@ for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.js
     "transformers:${ROLLMILL_TRANSFORMERS:-none}"; do
     [ -e "${part#*:}" ] || echo "skipped: tests that need ${part%%:*} (${part#*:} is not there)"
 done
+# Doc tests apart: nextest does not run them.
+cargo test --workspace --doc
 if cargo nextest --version >/dev/null 2>&1; then
     bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
 else
     bash "$here/weed.sh" cargo test --workspace --no-fail-fast
 fi
-cargo test --workspace --doc
