@@ -46,7 +46,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
 }
 
 async fn trajectories(run: &Run, args: &Args) -> Result<Vec<Graded>, JobError> {
-    let version = rollmill_evaluate::score_version(run)?;
+    let version = run.score_version()?;
     let mut found = Vec::new();
     for state in inspect::stages(run).await?.iter().filter(|s| s.stage.starts_with("rollout/")) {
         let mut parts = state.stage.split('/').skip(1);

@@ -71,7 +71,7 @@ impl Job for Evaluate {
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::from_args(&args.run).await?;
     let config: EvaluateConfig = run.config.section("evaluate")?;
-    let version = args.score_version.clone().map_or_else(|| score_version(&run), Ok)?;
+    let version = args.score_version.clone().map_or_else(|| run.score_version(), Ok)?;
     let (trajectories, _) = seal::read_sealed::<Trajectory>(&run, &Stage::rollout(&args.split, args.round)).await?;
     let (rewards, input) = seal::read_sealed::<Reward>(&run, &Stage::score(&version, &args.split, args.round)).await?;
     let (tasks, _) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
@@ -92,17 +92,4 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let job = Evaluate { metrics: metrics.into_iter().map(|m| (m.key(), m)).collect() };
     let outcome = work(&run, &stage, &plan, &job, WorkerOptions::from(&args.run)).await?;
     Ok(Exit::from(&outcome))
-}
-
-/// The version of scoring that the run's configuration names.
-pub fn score_version(run: &Run) -> Result<String, JobError> {
-    #[derive(Deserialize)]
-    struct Version {
-        #[serde(default = "first")]
-        version: String,
-    }
-    fn first() -> String {
-        "v1".into()
-    }
-    Ok(run.config.section::<Version>("score")?.version)
 }

@@ -22,15 +22,7 @@ pub struct Inputs {
 
 /// Reads the round's rows, all of which must have been sampled by `policy`.
 pub async fn read(run: &Run, round: u32, policy: &Manifest) -> Result<Inputs, JobError> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        #[serde(default = "first")]
-        version: String,
-    }
-    fn first() -> String {
-        "v1".into()
-    }
-    let version = run.config.section::<Version>("score")?.version;
+    let version = run.score_version()?;
     let (trajectories, _) = seal::read_sealed::<Trajectory>(run, &Stage::rollout("train", round)).await?;
     let (rewards, input) = seal::read_sealed::<Reward>(run, &Stage::score(&version, "train", round)).await?;
     let rewards: HashMap<&str, &Reward> = rewards.iter().map(|r| (r.trajectory_id.as_str(), r)).collect();

@@ -1,7 +1,7 @@
 //! Chunks: checkpoints inside a shard (invariant 4). They may overlap; per key the row of the lowest chunk counts.
 
 use crate::{JobError, Plan, Run, Stage};
-use rollmill_schema::{PartError, Row, decode, encode};
+use rollmill_schema::{Row, decode, encode};
 use rollmill_store::{Commit, Key, create_once};
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ pub(crate) async fn write<R: Row>(
     rows: &[R],
 ) -> Result<(), JobError> {
     let folder = stage.chunks(shard)?;
-    let bytes = encode(rows, plan.nonce.as_str(), run.attempt.as_str()).map_err(PartError::from)?;
+    let bytes = encode(rows, plan.nonce.as_str(), run.attempt.as_str())?;
     loop {
         let next = run.blobs.list(&folder).await?.last().map_or(0, |e| number(&e.key) + 1);
         let key = folder.join(format!("{next:06}.parquet"))?;

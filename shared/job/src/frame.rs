@@ -106,13 +106,13 @@ async fn complete<J: Job>(
     if done_shards(run, stage).await?.len() < plan.shards.len() {
         return Ok(());
     }
-    if options.shard.is_some() && job.project(&[], plan.nonce.as_str(), "")?.is_empty() {
+    let tables: Vec<&str> = job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(t, _)| t).collect();
+    if options.shard.is_some() && tables.is_empty() {
         return Ok(());
     }
     if seal::read(run, stage).await?.is_some() {
         return Ok(());
     }
-    let tables: Vec<&str> = job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(t, _)| t).collect();
     for shard in 0..plan.shards.len() as u32 {
         let key = stage.part(shard)?;
         let mut missing = false;

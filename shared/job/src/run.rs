@@ -143,6 +143,19 @@ impl Run {
         self.blobs.address()
     }
 
+    /// The version of scoring that the configuration names: which rewards a reader takes unless it is told otherwise.
+    pub fn score_version(&self) -> Result<String, JobError> {
+        #[derive(Deserialize)]
+        struct Version {
+            #[serde(default = "first")]
+            version: String,
+        }
+        fn first() -> String {
+            "v1".into()
+        }
+        Ok(self.config.section::<Version>("score")?.version)
+    }
+
     /// The provenance of a row this process writes.
     pub fn provenance(&self, round: u32, seed: i64) -> Provenance {
         Provenance {

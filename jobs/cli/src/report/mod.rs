@@ -78,7 +78,7 @@ pub async fn print(run: &Run) -> Result<(), JobError> {
 }
 
 async fn batches(run: &Run) -> Result<Vec<Batch>, JobError> {
-    let version = rollmill_evaluate::score_version(run)?;
+    let version = run.score_version()?;
     let mut found = Vec::new();
     for state in inspect::stages(run).await? {
         let Some(rest) = state.stage.strip_prefix("rollout/") else { continue };

@@ -71,7 +71,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     run.drain = on_signals()?;
     let mut pipeline = Pipeline {
         rollout: run.config.section("rollout")?,
-        version: rollmill_evaluate::score_version(&run)?,
+        version: run.score_version()?,
         server: Server::new(&run, run.config.section::<sections::ServeConfig>("serve")?),
         children: Children::new(&run, run.drain.clone()),
         rounds: args.rounds.unwrap_or(run.operations.rounds),
