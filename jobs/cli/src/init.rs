@@ -19,15 +19,7 @@ pub struct Args {
 
 /// Makes the run, or opens it if it is there with the same configuration.
 pub async fn make(config_file: &std::path::Path, address: Option<&str>) -> Result<Run, JobError> {
-    let config = Config::read(config_file)?;
-    sections::check(&config)?;
-    check_train(config_file)?;
-    let operations = config.operations()?;
-    let nowhere = || JobError::Config {
-        place: "--run".into(),
-        reason: "say where the run lies: --run URI, or run = \"...\" in [operations]".into(),
-    };
-    let address = address.map(str::to_string).or(operations.run).ok_or_else(nowhere)?;
+    let (config, address) = read(config_file, address)?;
     let policy: sections::PolicyConfig = config.section("policy")?;
     // Before a run is made; one that has its base model needs the folder no more.
     if !policy.model.is_empty() && Run::open(&address).await.is_err() {
@@ -38,6 +30,30 @@ pub async fn make(config_file: &std::path::Path, address: Option<&str>) -> Resul
         model::import(&run, &policy.model).await?;
     }
     Ok(run)
+}
+
+/// Makes the run a fork of the one at `parent` before `round`, or opens it if it is there as that.
+pub async fn fork(
+    config_file: &std::path::Path,
+    address: Option<&str>,
+    parent: &str,
+    round: u32,
+) -> Result<Run, JobError> {
+    let (config, address) = read(config_file, address)?;
+    Run::fork(&Run::open(parent).await?, &address, &config, round).await
+}
+
+/// The configuration, checked, and where its run lies.
+fn read(config_file: &std::path::Path, address: Option<&str>) -> Result<(Config, String), JobError> {
+    let config = Config::read(config_file)?;
+    sections::check(&config)?;
+    check_train(config_file)?;
+    let nowhere = || JobError::Config {
+        place: "--run".into(),
+        reason: "say where the run lies: --run URI, or run = \"...\" in [operations]".into(),
+    };
+    let address = address.map(str::to_string).or(config.operations()?.run).ok_or_else(nowhere)?;
+    Ok((config, address))
 }
 
 /// `rollmill-train` knows `[train]`; where it is not built, a mistake there is found when it runs.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod doctor;
+mod gc;
 mod grade;
 mod init;
 mod model;
@@ -52,6 +53,8 @@ enum Command {
     Grade(grade::Args),
     /// How far each stage is
     Status(status::Args),
+    /// Say what a run no longer needs, and remove it when asked
+    Gc(gc::Args),
     /// Print the tables of a run: before and after, with intervals
     Report(report::Args),
     /// Read one trajectory, or why a task's tests fail
@@ -99,6 +102,7 @@ async fn dispatch(command: Command) -> Result<Exit, JobError> {
         Command::Evaluate(args) => rollmill_evaluate::run(&args).await,
         Command::Grade(args) => grade::run(&args).await,
         Command::Status(args) => status::run(&args).await,
+        Command::Gc(args) => gc::run(&args).await,
         Command::Report(args) => report::run(&args).await,
         Command::Show(args) => show::run(&args).await,
     }

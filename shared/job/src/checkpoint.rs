@@ -2,11 +2,13 @@
 //!
 //! Losing the manifest's create means that another trainer is alive: stop, exit 11.
 
+use crate::gc::Retired;
 use crate::{InputRef, JobError, Run};
 use rollmill_schema::Metric;
-use rollmill_store::{Key, Nonce};
+use rollmill_store::{Entry, Key, Nonce};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -62,13 +64,18 @@ impl Manifest {
         InputRef { stage: format!("checkpoint/round-{:04}", self.round), nonce: self.nonce.to_string() }
     }
 
-    fn file_key(&self, name: &str) -> Result<Key, JobError> {
+    pub(crate) fn file_key(&self, name: &str) -> Result<Key, JobError> {
         Ok(Key::new(format!("checkpoints/round-{:04}/step-{:06}/{}/{name}", self.round, self.step, self.attempt))?)
     }
 }
 
 fn manifest_folder(round: u32) -> Result<Key, JobError> {
     Ok(Key::new(format!("control/checkpoints/round-{round:04}"))?)
+}
+
+/// Where the manifest of a checkpoint lies.
+pub(crate) fn manifest_key(round: u32, step: u32) -> Result<Key, JobError> {
+    Ok(manifest_folder(round)?.join(format!("step-{step:06}.json"))?)
 }
 
 /// What a trainer hands over to be committed.
@@ -89,12 +96,13 @@ pub struct Draft {
 
 /// Uploads every file below `folder` and commits the manifest.
 pub async fn commit(run: &Run, folder: &Path, draft: Draft) -> Result<Manifest, JobError> {
+    let key = manifest_key(draft.round, draft.step)?;
     let mut manifest = Manifest {
         version: 1,
         round: draft.round,
         step: draft.step,
         last: draft.last,
-        nonce: Nonce::fresh(),
+        nonce: Nonce::of(&run.attempt, &key),
         attempt: run.attempt.to_string(),
         inputs: draft.inputs,
         files: Vec::new(),
@@ -107,7 +115,6 @@ pub async fn commit(run: &Run, folder: &Path, draft: Draft) -> Result<Manifest, 
         let (bytes, sha256) = hash_file(&path)?;
         manifest.files.push(CheckpointFile { name, bytes, sha256 });
     }
-    let key = manifest_folder(draft.round)?.join(format!("step-{:06}.json", draft.step))?;
     match run.record(&key, manifest).await? {
         (manifest, true) => Ok(manifest),
         (_, false) => Err(JobError::Fenced { what: format!("checkpoint {key}") }),
@@ -130,6 +137,35 @@ pub async fn last_of_round(run: &Run, round: u32) -> Result<Option<Manifest>, Jo
     Ok(list(run, round).await?.into_iter().find(|m| m.last))
 }
 
+/// The marker of a checkpoint whose bytes were given up on purpose.
+pub(crate) fn retired_key(round: u32, step: u32) -> Result<Key, JobError> {
+    Ok(Key::new(format!("control/retired/round-{round:04}/step-{step:06}.json"))?)
+}
+
+/// Marks a checkpoint's bytes as given up; its manifest stays.
+pub(crate) async fn retire(run: &Run, round: u32, step: u32) -> Result<(), JobError> {
+    let key = retired_key(round, step)?;
+    // Whoever was first said the same.
+    run.record(&key, Retired { nonce: Nonce::of(&run.attempt, &key) }).await.map(|_| ())
+}
+
+/// Rounds that have manifests, from a listing of `control`.
+pub(crate) fn rounds_in(control: &[Entry]) -> BTreeSet<u32> {
+    let round = |e: &Entry| {
+        let rest = e.key.as_str().strip_prefix("control/checkpoints/round-")?;
+        rest.split('/').next()?.parse::<u32>().ok()
+    };
+    control.iter().filter_map(round).collect()
+}
+
+/// Round, step and attempt of a checkpoint's file.
+pub(crate) fn place(file: &Key) -> Option<(u32, u32, &str)> {
+    let mut parts = file.as_str().strip_prefix("checkpoints/round-")?.split('/');
+    let round = parts.next()?.parse().ok()?;
+    let step = parts.next()?.strip_prefix("step-")?.parse().ok()?;
+    Some((round, step, parts.next()?))
+}
+
 /// Downloads the `wanted` files of a checkpoint into `folder`, and checks their hashes. What is there already is kept.
 pub async fn fetch(
     run: &Run,
@@ -137,6 +173,9 @@ pub async fn fetch(
     wanted: impl Fn(&str) -> bool,
     folder: &Path,
 ) -> Result<(), JobError> {
+    if run.blobs.size(&retired_key(manifest.round, manifest.step)?).await?.is_some() {
+        return Err(JobError::Retired { checkpoint: manifest.id() });
+    }
     for file in manifest.files.iter().filter(|f| wanted(&f.name)) {
         let target = folder.join(&file.name);
         if target.is_file() && hash_file(&target)?.1 == file.sha256 {
@@ -155,7 +194,7 @@ pub async fn fetch(
     Ok(())
 }
 
-fn disk(path: &Path, source: std::io::Error) -> JobError {
+pub(crate) fn disk(path: &Path, source: std::io::Error) -> JobError {
     JobError::Store(rollmill_store::StoreError::Disk { path: path.display().to_string(), source })
 }
 

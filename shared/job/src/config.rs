@@ -117,6 +117,16 @@ impl Config {
         hex::encode(Sha256::digest(flat.join("\n")))
     }
 
+    /// Which keys of the given sections differ.
+    pub fn difference_in(&self, new: &Config, sections: &[&str]) -> String {
+        let only = |config: &Config| {
+            let mut config = config.clone();
+            config.table.retain(|name, _| sections.iter().any(|s| *s == name));
+            config
+        };
+        only(self).difference(&only(new))
+    }
+
     /// Which keys of the experiment differ, as `key: old -> new`.
     pub fn difference(&self, new: &Config) -> String {
         let (mut old_keys, mut new_keys) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());

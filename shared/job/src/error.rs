@@ -76,6 +76,12 @@ pub enum JobError {
         /// What does not fit.
         reason: String,
     },
+    /// A checkpoint whose files `gc` removed when it was asked to.
+    #[error("checkpoint {checkpoint}: its files were retired by `rollmill gc`; use a later checkpoint")]
+    Retired {
+        /// Its id.
+        checkpoint: String,
+    },
     /// Another attempt does the same work and won.
     #[error("{what}: another attempt is alive and was first; this one stops")]
     Fenced {

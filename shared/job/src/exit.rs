@@ -56,6 +56,7 @@ impl From<&JobError> for Exit {
             | JobError::PlanRefused { .. }
             | JobError::RunChanged { .. }
             | JobError::NoRun { .. }
+            | JobError::Retired { .. }
             | JobError::InputAbsent { .. } => Exit::Usage,
             JobError::Stopped { .. } | JobError::Corrupt { .. } | JobError::Part(_) => Exit::ShardFailed,
             JobError::Fenced { .. } => Exit::Elsewhere,

@@ -1,8 +1,10 @@
 //! The worker's loop: find a shard that is not done, claim it, finish it, until nothing is left.
 
+use crate::board::Board;
+use crate::note::Notebook;
 use crate::progress::Progress;
-use crate::shard::{ShardEnd, ShardWork, project};
-use crate::{Job, JobError, Plan, Run, RunArgs, Stage, StageReport, env, layout, report, seal};
+use crate::shard::{ShardEnd, ShardWork};
+use crate::{Job, JobError, Plan, Run, RunArgs, Stage, StageReport, env, report, seal};
 use rollmill_store::lease::{Claim, Leases};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,8 +35,12 @@ impl From<&RunArgs> for WorkerOptions {
     }
 }
 
-/// How long to pause when every open shard is held by others.
+/// The first pause when every open shard is held by others; it doubles up to a third of a lease's time-to-live.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many held shards a worker asks about in one pass. Beside ten thousand others, looking at every straggler again and
+/// again would cost more than the work that is left.
+const ASKED: usize = 32;
 
 /// Works on `stage` under `plan` until it is complete, or until something asks this worker to leave.
 pub async fn work<J: Job>(
@@ -46,46 +52,17 @@ pub async fn work<J: Job>(
 ) -> Result<Outcome, JobError> {
     let started = run.clock.monotonic();
     let progress = Progress::new(stage.name(), plan.items(), run.quiet);
-    let worker = format!("pid {}", std::process::id());
-    let mut leases = Leases::new(run.attempt.clone(), worker, Duration::from_secs(run.operations.lease_seconds));
-    let mut worked = false;
-    let outcome = loop {
-        let done = done_shards(run, stage).await?;
-        let open = open_shards(run, plan, &done, options.shard);
-        if open.is_empty() {
-            break Outcome::Complete;
-        }
-        progress.set(done.iter().map(|&s| plan.shards.get(s as usize).map_or(0, Vec::len)).sum());
-        let mut advanced = false;
-        for shard in open {
-            if run.drain.is_raised() {
-                break;
-            }
-            let now = run.clock.monotonic();
-            let Claim::Held(mut lease) = leases.claim(run.blobs.as_ref(), &stage.lease(shard)?, now).await? else {
-                continue;
-            };
-            (advanced, worked) = (true, true);
-            let work = ShardWork { run, stage, plan, job, leases: &leases, progress: &progress };
-            let end = work.finish(shard, &mut lease).await;
-            if !matches!(end, Ok(ShardEnd::Committed | ShardEnd::Fenced)) {
-                leases.release(run.blobs.as_ref(), &lease).await?;
-            }
-            end?;
-        }
-        if run.drain.is_raised() {
-            break Outcome::Drained;
-        }
-        if !advanced {
-            if options.no_wait {
-                break Outcome::Elsewhere;
-            }
-            tokio::select! { () = run.drain.raised() => (), () = tokio::time::sleep(PATIENCE) => () }
-        }
+    let ttl = Duration::from_secs(run.operations.lease_seconds);
+    let leases = Leases::new(run.attempt.clone(), format!("pid {}", std::process::id()), ttl);
+    let board = Board::new(run, stage, plan);
+    let mut worker = Worker { run, stage, plan, job, progress, leases, board, worked: false };
+    let outcome = match options.shard {
+        Some(shard) => worker.one(shard, options.no_wait).await?,
+        None => worker.all(options.no_wait).await?,
     };
+    let worked = worker.worked;
     if outcome == Outcome::Complete {
-        complete(run, stage, plan, job, options).await?;
-        progress.finish();
+        worker.progress.finish();
     }
     if worked {
         let seconds = (run.clock.monotonic() - started).as_secs_f64();
@@ -94,49 +71,145 @@ pub async fn work<J: Job>(
     Ok(outcome)
 }
 
-/// A worker that has seen every part writes missing projections and the seal; one with a single shard leaves both to
-/// the last, unless the stage projects: then nobody after it has the right to.
-async fn complete<J: Job>(
-    run: &Run,
-    stage: &Stage,
-    plan: &Plan,
-    job: &J,
-    options: WorkerOptions,
-) -> Result<(), JobError> {
-    if done_shards(run, stage).await?.len() < plan.shards.len() {
-        return Ok(());
-    }
-    let tables: Vec<&str> = job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(t, _)| t).collect();
-    if options.shard.is_some() && tables.is_empty() {
-        return Ok(());
-    }
-    if seal::read(run, stage).await?.is_some() {
-        return Ok(());
-    }
-    for shard in 0..plan.shards.len() as u32 {
-        let key = stage.part(shard)?;
-        let mut missing = false;
-        for table in &tables {
-            missing |= run.blobs.size(&stage.projection(table, shard)?).await?.is_none();
-        }
-        if missing && let Some(bytes) = run.blobs.get(&key).await? {
-            project(run, stage, job, shard, &bytes).await?;
-        }
-    }
-    seal::seal::<J::Row>(run, stage, plan, &tables).await.map(|_| ())
+struct Worker<'a, J: Job> {
+    run: &'a Run,
+    stage: &'a Stage,
+    plan: &'a Plan,
+    job: &'a J,
+    progress: Progress,
+    leases: Leases,
+    board: Board<'a>,
+    worked: bool,
 }
 
-async fn done_shards(run: &Run, stage: &Stage) -> Result<BTreeSet<u32>, JobError> {
-    let parts = run.blobs.list(&stage.parts()?).await?;
-    Ok(parts.iter().filter_map(|e| layout::shard_of_part(e.key.file_name())).collect())
-}
-
-/// Shards without a part, from a place of this attempt's own, so that workers do not all try the same one first.
-fn open_shards(run: &Run, plan: &Plan, done: &BTreeSet<u32>, only: Option<u32>) -> Vec<u32> {
-    let count = plan.shards.len() as u32;
-    if let Some(shard) = only {
-        return if shard < count && !done.contains(&shard) { vec![shard] } else { Vec::new() };
+impl<J: Job> Worker<'_, J> {
+    /// Any shard that is free, until none is open.
+    async fn all(&mut self, no_wait: bool) -> Result<Outcome, JobError> {
+        let mut patience = PATIENCE;
+        loop {
+            let blocks = self.board.open_blocks().await?;
+            if blocks.is_empty() {
+                self.seal().await?;
+                return Ok(Outcome::Complete);
+            }
+            let (mut advanced, mut asked) = (false, 0);
+            for block in blocks {
+                advanced |= self.block(block, &mut asked).await?;
+                if self.run.drain.is_raised() {
+                    return Ok(Outcome::Drained);
+                }
+                if asked >= ASKED {
+                    break;
+                }
+            }
+            if advanced || asked == 0 {
+                patience = PATIENCE;
+                continue;
+            }
+            if no_wait {
+                return Ok(Outcome::Elsewhere);
+            }
+            self.wait(&mut patience).await;
+            self.board.turn();
+        }
     }
-    let start = u32::from_str_radix(&run.attempt.as_str()[..7], 16).unwrap_or(0) % count.max(1);
-    (0..count).map(|i| (start + i) % count).filter(|s| !done.contains(s)).collect()
+
+    /// Works on the free shards of a block. `asked` counts those that others hold.
+    async fn block(&mut self, block: u32, asked: &mut usize) -> Result<bool, JobError> {
+        let mut advanced = false;
+        let mut held = BTreeSet::new();
+        loop {
+            self.board.look(block).await?;
+            self.progress.set(self.board.items_done());
+            let open = self.board.open_shards(block).into_iter().filter(|s| !held.contains(s)).collect::<Vec<_>>();
+            let mut worked = false;
+            for shard in open {
+                if self.run.drain.is_raised() || *asked >= ASKED {
+                    return Ok(advanced);
+                }
+                if self.shard(shard).await? {
+                    // Others worked meanwhile: look again before the next.
+                    worked = true;
+                    break;
+                }
+                held.insert(shard);
+                *asked += 1;
+            }
+            if !worked {
+                return Ok(advanced);
+            }
+            (advanced, *asked) = (true, 0);
+        }
+    }
+
+    /// One given shard; a stage that projects is sealed by the last of such workers, for nobody after it has the right to.
+    async fn one(&mut self, shard: u32, no_wait: bool) -> Result<Outcome, JobError> {
+        let mut patience = PATIENCE;
+        if shard as usize >= self.plan.shards.len() {
+            return Ok(Outcome::Complete);
+        }
+        while !self.board.is_done(shard) {
+            self.board.look(Board::block_of(shard)).await?;
+            if self.run.drain.is_raised() {
+                return Ok(Outcome::Drained);
+            }
+            if self.board.is_done(shard) || self.shard(shard).await? {
+                continue;
+            }
+            if no_wait {
+                return Ok(Outcome::Elsewhere);
+            }
+            self.wait(&mut patience).await;
+        }
+        self.board.look(Board::block_of(shard)).await?;
+        if !seal::tables(self.job, self.plan)?.is_empty() && self.board.open_blocks().await?.is_empty() {
+            self.seal().await?;
+        }
+        Ok(Outcome::Complete)
+    }
+
+    /// Works on `shard` if nobody holds it; whether it did.
+    async fn shard(&mut self, shard: u32) -> Result<bool, JobError> {
+        let run = self.run;
+        let blobs = run.blobs.as_ref();
+        let notebook = Notebook::new(run, self.plan.shards[shard as usize].len());
+        let (folder, now) = (self.stage.lease(shard)?, run.clock.monotonic());
+        let Claim::Held(mut lease) = self.leases.claim(blobs, &folder, now, notebook.write(run)).await? else {
+            return Ok(false);
+        };
+        self.worked = true;
+        let work = ShardWork {
+            run,
+            stage: self.stage,
+            plan: self.plan,
+            job: self.job,
+            leases: &self.leases,
+            progress: &self.progress,
+            notebook: &notebook,
+        };
+        let end = work.finish(shard, &mut lease).await;
+        match &end {
+            Ok(ShardEnd::Committed) => self.board.finished(shard),
+            Ok(ShardEnd::Fenced) => {}
+            Ok(ShardEnd::Drained) => self.leases.release(blobs, &lease, notebook.write(run)).await?,
+            Err(e) => {
+                notebook.error(&e.to_string());
+                // What ended the shard says more than a release that failed after it.
+                let _ = self.leases.release(blobs, &lease, notebook.write(run)).await;
+            }
+        }
+        end.map(|_| true)
+    }
+
+    async fn seal(&self) -> Result<(), JobError> {
+        seal::complete(self.run, self.stage, self.plan, self.job).await
+    }
+
+    /// Pauses, a third longer or shorter than asked so that the waiting do not march in step, or until drained.
+    async fn wait(&self, patience: &mut Duration) {
+        let spread = f64::from(self.run.attempt.as_str().bytes().map(u32::from).sum::<u32>() % 64) / 96.0;
+        let pause = patience.mul_f64(2.0 / 3.0 + spread);
+        tokio::select! { () = self.run.drain.raised() => (), () = tokio::time::sleep(pause) => () }
+        *patience = (*patience * 2).min(Duration::from_secs(self.run.operations.lease_seconds.max(3)) / 3);
+    }
 }

@@ -1,11 +1,14 @@
 //! Reading a run's state from the store alone, for `status`.
 
+mod shards;
+
 use crate::checkpoint::{self, Manifest};
 use crate::plan::Plan;
 use crate::report::{StageReport, reports};
-use crate::{JobError, Run};
-use rollmill_store::Key;
+use crate::{JobError, Run, layout};
+use rollmill_store::{Entry, Key};
 use serde::Serialize;
+pub use shards::ShardState;
 use std::collections::BTreeSet;
 
 /// How far a stage is.
@@ -15,14 +18,24 @@ pub struct StageState {
     pub stage: String,
     /// Planned items.
     pub items: usize,
+    /// Items in committed parts, and those that live workers say they have done.
+    pub items_done: usize,
     /// Planned shards.
     pub shards: usize,
     /// Shards whose part is committed.
     pub shards_done: usize,
-    /// Open shards that somebody has claimed.
+    /// Open shards that somebody holds.
     pub leased: usize,
+    /// Open shards that were given back with an error.
+    pub failed: usize,
     /// Whether it is sealed.
     pub sealed: bool,
+    /// Items per second of all workers that hold a shard; none before the first item.
+    pub rate: Option<f64>,
+    /// Seconds left at that rate.
+    pub seconds_left: Option<f64>,
+    /// The workers' last words on shards that are open.
+    pub open: Vec<ShardState>,
     /// Seconds its workers reported, added up.
     pub seconds: f64,
     /// Largest peak memory its workers reported.
@@ -32,37 +45,57 @@ pub struct StageState {
 /// All planned stages, by name.
 pub async fn stages(run: &Run) -> Result<Vec<StageState>, JobError> {
     let control = run.blobs.list(&Key::new("control")?).await?;
-    let parts = run.blobs.list(&Key::new("tables")?).await?;
+    let tables = run.blobs.list(&Key::new("tables")?).await?;
+    let name = |e: &Entry| Some(e.key.as_str().strip_prefix("control/")?.strip_suffix("/plan.json")?.to_string());
     let mut found = Vec::new();
-    let names: Vec<&str> =
-        control.iter().filter_map(|e| e.key.as_str().strip_prefix("control/")?.strip_suffix("/plan.json")).collect();
-    for name in names {
-        let Some(plan) = run.read_record::<Plan>(&Key::new(format!("control/{name}/plan.json"))?).await? else {
-            continue;
-        };
-        let folder = format!("tables/{}/part-", folder_of(name));
-        let done: BTreeSet<&str> = parts.iter().map(|e| e.key.as_str()).filter(|k| k.starts_with(&folder)).collect();
-        let under = |kind: &str| -> BTreeSet<String> {
-            let prefix = format!("control/{name}/{kind}/");
-            let keys = control.iter().filter_map(|e| e.key.as_str().strip_prefix(&prefix));
-            keys.filter_map(|rest| rest.split('/').next()).map(str::to_string).collect()
-        };
-        let sealed = format!("control/{name}/sealed.json");
-        let reports: Vec<StageReport> = reports(run, &Key::new(format!("control/{name}/reports"))?).await?;
-        let open_leases =
-            under("leases").iter().filter(|s| !done.iter().any(|d| d.ends_with(&format!("part-{s}.parquet")))).count();
-        found.push(StageState {
-            stage: name.to_string(),
-            items: plan.items(),
-            shards: plan.shards.len(),
-            shards_done: done.len(),
-            leased: open_leases,
-            sealed: control.iter().any(|e| e.key.as_str() == sealed),
-            seconds: reports.iter().map(|r| r.seconds).sum(),
-            peak_memory_bytes: reports.iter().map(|r| r.peak_memory_bytes).max().unwrap_or(0),
-        });
+    for name in control.iter().filter_map(name) {
+        if let Some(plan) = run.read_record::<Plan>(&Key::new(format!("control/{name}/plan.json"))?).await? {
+            found.push(stage(run, &name, &plan, below(&control, &format!("control/{name}/")), &tables).await?);
+        }
     }
     Ok(found)
+}
+
+/// The entries of a sorted listing that begin with `prefix`.
+fn below<'a>(listing: &'a [Entry], prefix: &str) -> &'a [Entry] {
+    let first = listing.partition_point(|e| e.key.as_str() < prefix);
+    let count = listing[first..].iter().take_while(|e| e.key.as_str().starts_with(prefix)).count();
+    &listing[first..first + count]
+}
+
+async fn stage(
+    run: &Run,
+    name: &str,
+    plan: &Plan,
+    control: &[Entry],
+    tables: &[Entry],
+) -> Result<StageState, JobError> {
+    let parts = below(tables, &format!("tables/{}/part-", folder_of(name)));
+    let done: BTreeSet<u32> = parts.iter().filter_map(|e| layout::shard_of_part(e.key.file_name())).collect();
+    let sealed = control.iter().any(|e| e.key.as_str() == format!("control/{name}/sealed.json"));
+    let leases = below(control, &format!("control/{name}/leases/"));
+    let open = if sealed { Vec::new() } else { shards::open(run, leases, &done).await? };
+    let reports: Vec<StageReport> = reports(run, &Key::new(format!("control/{name}/reports"))?).await?;
+    let committed: usize = done.iter().filter_map(|&s| plan.shards.get(s as usize)).map(Vec::len).sum();
+    let live = || open.iter().filter(|s| s.held && !s.silent);
+    let items_done = committed + open.iter().map(|s| s.note.done).sum::<usize>();
+    let rate = live().filter_map(ShardState::rate).reduce(|a, b| a + b);
+    let left = plan.items().saturating_sub(items_done) as f64;
+    Ok(StageState {
+        stage: name.to_string(),
+        items: plan.items(),
+        items_done,
+        shards: plan.shards.len(),
+        shards_done: done.len(),
+        leased: open.iter().filter(|s| s.held).count(),
+        failed: open.iter().filter(|s| !s.held && s.note.error.is_some()).count(),
+        sealed,
+        rate,
+        seconds_left: rate.filter(|r| *r > 0.0).map(|r| left / r),
+        open,
+        seconds: reports.iter().map(|r| r.seconds).sum(),
+        peak_memory_bytes: reports.iter().map(|r| r.peak_memory_bytes).max().unwrap_or(0),
+    })
 }
 
 /// The folder below `tables/` of a stage's name: the inverse of the constructors in `layout`.
@@ -91,11 +124,7 @@ pub struct CheckpointState {
 
 /// All committed checkpoints, by round and step.
 pub async fn checkpoints(run: &Run) -> Result<Vec<CheckpointState>, JobError> {
-    let mut rounds = BTreeSet::new();
-    for entry in run.blobs.list(&Key::new("control/checkpoints")?).await? {
-        let round = entry.key.as_str().split('/').nth(2).and_then(|r| r.strip_prefix("round-")?.parse::<u32>().ok());
-        rounds.extend(round);
-    }
+    let rounds = checkpoint::rounds_in(&run.blobs.list(&Key::new("control/checkpoints")?).await?);
     let mut found = Vec::new();
     for round in rounds {
         let state = |m: &Manifest| CheckpointState { id: m.id(), round: m.round, step: m.step, last: m.last };

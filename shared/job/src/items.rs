@@ -1,5 +1,6 @@
 //! What a job's author writes, and how one item is tried.
 
+use crate::note::Notebook;
 use crate::{ItemError, JobError};
 use async_trait::async_trait;
 use rollmill_schema::Row;
@@ -34,7 +35,7 @@ pub trait Job: Send + Sync {
 }
 
 /// Tries one item up to `tries` times.
-pub(crate) async fn attempt<J: Job>(job: &J, key: &str, tries: u32) -> Result<J::Row, JobError> {
+pub(crate) async fn attempt<J: Job>(job: &J, key: &str, tries: u32, notebook: &Notebook) -> Result<J::Row, JobError> {
     let mut reason = String::new();
     for n in 0..tries.max(1) {
         if n > 0 {
@@ -42,7 +43,10 @@ pub(crate) async fn attempt<J: Job>(job: &J, key: &str, tries: u32) -> Result<J:
         }
         match job.process(key).await {
             Ok(row) => return Ok(row),
-            Err(ItemError::Retry(why)) => reason = why,
+            Err(ItemError::Retry(why)) => {
+                notebook.error(&format!("{key}: {why}"));
+                reason = why;
+            }
             Err(ItemError::Unavailable(reason)) => return Err(JobError::Unavailable { reason }),
             Err(ItemError::Stop(reason)) => return Err(JobError::Stopped { key: key.into(), reason }),
         }

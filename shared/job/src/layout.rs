@@ -75,6 +75,16 @@ impl Stage {
         Key::new(format!("control/{}/chunks/{shard:05}", self.name))
     }
 
+    /// The folder of the markers of closed blocks of shards.
+    pub fn blocks(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/blocks", self.name))
+    }
+
+    /// The lease of the right to seal.
+    pub fn sealer(&self) -> Result<Key, InvalidKey> {
+        Key::new(format!("control/{}/leases/seal", self.name))
+    }
+
     /// The folder of what workers report of themselves.
     pub fn reports(&self) -> Result<Key, InvalidKey> {
         Key::new(format!("control/{}/reports", self.name))
@@ -94,6 +104,11 @@ impl Stage {
     pub fn projection(&self, table: &str, shard: u32) -> Result<Key, InvalidKey> {
         Key::new(format!("tables/{table}/part-{shard:05}.parquet"))
     }
+}
+
+/// The number in `000004.json` or `000004.parquet`.
+pub fn number(file_name: &str) -> Option<u32> {
+    file_name.split('.').next()?.parse().ok()
 }
 
 /// The number in `part-00017.parquet`.

@@ -8,32 +8,39 @@
 //!
 //! What it does not know: what a task, a reward or a model is.
 
+mod board;
 pub mod checkpoint;
-pub mod chunk;
+mod chunk;
 pub mod clock;
 pub mod config;
 pub mod drain;
 pub mod env;
 mod error;
 mod exit;
+mod fork;
 mod frame;
+pub mod gc;
 pub mod inspect;
 mod items;
 pub mod layout;
+mod note;
 pub mod plan;
 pub mod progress;
 mod report;
 mod run;
 pub mod seal;
 mod shard;
+mod turn;
 
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use error::{ItemError, JobError};
 pub use exit::Exit;
+pub use fork::ForkedFrom;
 pub use frame::{Outcome, WorkerOptions, work};
 pub use items::Job;
 pub use layout::Stage;
+pub use note::Note;
 pub use plan::{InputRef, Plan, PlanDraft};
 pub use report::{StageReport, peak_memory_bytes, peak_memory_of, reports_on, write_report};
 pub use rollmill_store::AttemptId;

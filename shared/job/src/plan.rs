@@ -5,6 +5,9 @@ use rollmill_store::Nonce;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
+/// Part numbers have five digits, and listings are in the order of names.
+const MAX_SHARDS: usize = 100_000;
+
 /// A sealed stage that a plan rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputRef {
@@ -55,11 +58,17 @@ impl Plan {
         let mine = Plan {
             version: 1,
             stage: stage.name().into(),
-            nonce: Nonce::fresh(),
+            nonce: Nonce::of(&run.attempt, stage.plan()?),
             inputs: draft.inputs,
             settings: draft.settings,
             shards: draft.keys.chunks(draft.shard_size.max(1)).map(<[String]>::to_vec).collect(),
         };
+        if mine.shards.len() > MAX_SHARDS {
+            let (shards, items) = (mine.shards.len(), mine.items());
+            return Err(refuse(format!(
+                "{items} items would make {shards} shards, more than {MAX_SHARDS}: make shards larger"
+            )));
+        }
         let key = stage.plan()?;
         let frozen = match run.read_record::<Plan>(&key).await? {
             Some(frozen) => frozen,

@@ -1,6 +1,7 @@
 //! One run: its store, its frozen configuration, and this process's identity in it.
 
 use crate::config::{Config, Operations};
+use crate::fork::{self, ForkedFrom};
 use crate::{Clock, Drain, JobError, SystemClock, env};
 use bytes::Bytes;
 use rollmill_schema::Provenance;
@@ -18,6 +19,9 @@ struct RunFile {
     code_version: String,
     /// The experiment as TOML text.
     experiment: String,
+    /// The run this one is a fork of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkedFrom>,
 }
 
 /// Flags that every job has.
@@ -68,6 +72,8 @@ pub struct Run {
     pub drain: Drain,
     /// Whether to show progress.
     pub quiet: bool,
+    /// The run this one is a fork of.
+    pub forked_from: Option<ForkedFrom>,
 }
 
 impl Run {
@@ -75,19 +81,52 @@ impl Run {
     pub async fn init(address: &str, config: &Config) -> Result<Run, JobError> {
         let blobs = rollmill_store::open(address, &env::s3_settings())?;
         rollmill_store::probe::probe(blobs.as_ref()).await?;
+        Run::create(blobs, config, None).await
+    }
+
+    /// Makes the run at `address` a fork of `parent` that does `round` and all later ones itself, or opens the one that is
+    /// there if it is that.
+    pub async fn fork(parent: &Run, address: &str, config: &Config, round: u32) -> Result<Run, JobError> {
+        fork::check(parent, config, round).await?;
+        let blobs = rollmill_store::open(address, &env::s3_settings())?;
+        rollmill_store::probe::probe(blobs.as_ref()).await?;
+        let from = ForkedFrom { run_id: parent.id.clone(), address: parent.address(), round };
+        if blobs.size(&Key::new("run.toml")?).await?.is_none() {
+            fork::copy(parent, blobs.as_ref(), round).await?;
+        }
+        let run = Run::create(blobs, config, Some(from.clone())).await?;
+        match &run.forked_from {
+            Some(there) if (&there.run_id, there.round) == (&from.run_id, from.round) => Ok(run),
+            there => {
+                let said =
+                    there.as_ref().map_or("no fork".into(), |f| format!("a fork of {} at {}", f.run_id, f.round));
+                let difference = format!("it is {said}, not of {} at {}", from.run_id, from.round);
+                Err(JobError::RunChanged { address: address.into(), difference })
+            }
+        }
+    }
+
+    /// Creates `run.toml`, or opens the run that is there if its experiment is the same.
+    pub async fn create(
+        blobs: Arc<dyn Blobs>,
+        config: &Config,
+        forked_from: Option<ForkedFrom>,
+    ) -> Result<Run, JobError> {
+        let address = blobs.address();
         let file = RunFile {
             run_id: Nonce::fresh().to_string(),
             fingerprint: config.fingerprint(),
             code_version: crate::CODE_VERSION.into(),
             experiment: config.experiment(),
+            forked_from,
         };
         let text = toml::to_string(&file)
-            .map_err(|e| JobError::Config { place: address.into(), reason: format!("cannot be stored ({e})") })?;
+            .map_err(|e| JobError::Config { place: address.clone(), reason: format!("cannot be stored ({e})") })?;
         create_once(blobs.as_ref(), &Key::new("run.toml")?, Bytes::from(text)).await?;
         let run = Run::from_blobs(blobs, config.operations()?).await?;
         if run.config.fingerprint() != config.fingerprint() {
             let difference = run.config.difference(config);
-            return Err(JobError::RunChanged { address: address.into(), difference });
+            return Err(JobError::RunChanged { address, difference });
         }
         Ok(run)
     }
@@ -135,6 +174,7 @@ impl Run {
             clock: Arc::new(SystemClock::default()),
             drain: Drain::default(),
             quiet: false,
+            forked_from: file.forked_from,
         })
     }
 

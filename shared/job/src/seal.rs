@@ -1,12 +1,18 @@
 //! Seals: the frozen list of a finished stage's parts, with rows, attempt and hash (invariants 5 and 11). Readers of a sealed
 //! stage get every row exactly once, and notice a part that is not what was sealed.
 
-use crate::{InputRef, JobError, Plan, Run, Stage};
+use crate::shard::project;
+use crate::turn::Turn;
+use crate::{InputRef, Job, JobError, Plan, Run, Stage};
 use bytes::Bytes;
+use futures::future::try_join_all;
 use rollmill_schema::{Row, decode, read_footer};
 use rollmill_store::{Key, Nonce};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// Parts read at once.
+const READS: usize = 32;
 
 /// One sealed part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,40 +58,85 @@ pub async fn read(run: &Run, stage: &Stage) -> Result<Option<Seal>, JobError> {
     run.read_record(&stage.sealed()?).await
 }
 
+/// Tables that follow from a stage's parts.
+pub(crate) fn tables<J: Job>(job: &J, plan: &Plan) -> Result<Vec<&'static str>, JobError> {
+    Ok(job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(table, _)| table).collect())
+}
+
+/// Writes the projections that are missing, and the seal, of a stage whose parts are all there. One worker does it; the
+/// others wait only where the stage projects, for whoever reads a projection cannot seal in their place.
+pub(crate) async fn complete<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J) -> Result<(), JobError> {
+    let tables = tables(job, plan)?;
+    let Some(mut turn) = Turn::take(run, stage, !tables.is_empty()).await? else { return Ok(()) };
+    let shards: Vec<u32> = if tables.is_empty() { Vec::new() } else { (0..plan.shards.len() as u32).collect() };
+    for batch in shards.chunks(READS) {
+        try_join_all(batch.iter().map(|&shard| mend(run, stage, job, &tables, shard))).await?;
+        turn.keep().await?;
+    }
+    seal::<J::Row>(run, stage, plan, &tables, &mut turn).await?;
+    turn.leave().await
+}
+
+/// Writes the projections of one part that a killed worker left out.
+async fn mend<J: Job>(run: &Run, stage: &Stage, job: &J, tables: &[&str], shard: u32) -> Result<(), JobError> {
+    let mut missing = false;
+    for table in tables {
+        missing |= run.blobs.size(&stage.projection(table, shard)?).await?.is_none();
+    }
+    match run.blobs.get(&stage.part(shard)?).await? {
+        Some(part) if missing => project(run, stage, job, shard, &part).await,
+        _ => Ok(()),
+    }
+}
+
 /// Seals a stage whose parts are all there. `projections` are the tables that follow from its parts.
-pub(crate) async fn seal<R: Row>(
+async fn seal<R: Row>(
     run: &Run,
     stage: &Stage,
     plan: &Plan,
     projections: &[&str],
+    turn: &mut Turn<'_>,
 ) -> Result<Seal, JobError> {
-    if let Some(seal) = read(run, stage).await? {
-        return Ok(seal);
-    }
     let mut parts = Vec::new();
-    for shard in 0..plan.shards.len() as u32 {
-        let key = stage.part(shard)?;
-        let Some(bytes) = run.blobs.get(&key).await? else {
-            let have = run.blobs.list(&stage.parts()?).await?.len();
-            return Err(JobError::InputIncomplete { stage: stage.name().into(), have, want: plan.shards.len() });
-        };
-        let footer = read_footer::<R>(&bytes)?;
-        if footer.plan != plan.nonce.as_str() {
-            let reason = format!("it belongs to plan {}, not {}", footer.plan, plan.nonce);
-            return Err(JobError::Corrupt { key: key.to_string(), reason });
-        }
-        parts.push(sealed_part(R::TABLE, &key, shard, &bytes, &footer.attempt));
-        for table in projections {
-            let key = stage.projection(table, shard)?;
-            let Some(bytes) = run.blobs.get(&key).await? else {
-                return Err(JobError::Corrupt { key: key.to_string(), reason: "the projection is missing".into() });
-            };
-            parts.push(sealed_part(table, &key, shard, &bytes, &footer.attempt));
-        }
+    let shards: Vec<u32> = (0..plan.shards.len() as u32).collect();
+    for batch in shards.chunks(READS) {
+        let sealed = batch.iter().map(|&shard| shard_parts::<R>(run, stage, plan, projections, shard));
+        parts.extend(try_join_all(sealed).await?.into_iter().flatten());
+        turn.keep().await?;
     }
-    let (nonce, plan) = (Nonce::fresh(), plan.nonce.clone());
+    let key = stage.sealed()?;
+    let (nonce, plan) = (Nonce::of(&run.attempt, &key), plan.nonce.clone());
     let mine = Seal { version: 1, stage: stage.name().into(), plan, nonce, parts };
-    Ok(run.record(&stage.sealed()?, mine).await?.0)
+    Ok(run.record(&key, mine).await?.0)
+}
+
+/// What the seal says of one shard.
+async fn shard_parts<R: Row>(
+    run: &Run,
+    stage: &Stage,
+    plan: &Plan,
+    projections: &[&str],
+    shard: u32,
+) -> Result<Vec<SealedPart>, JobError> {
+    let key = stage.part(shard)?;
+    let Some(bytes) = run.blobs.get(&key).await? else {
+        let have = run.blobs.list(&stage.parts()?).await?.len();
+        return Err(JobError::InputIncomplete { stage: stage.name().into(), have, want: plan.shards.len() });
+    };
+    let footer = read_footer::<R>(&bytes)?;
+    if footer.plan != plan.nonce.as_str() {
+        let reason = format!("it belongs to plan {}, not {}", footer.plan, plan.nonce);
+        return Err(JobError::Corrupt { key: key.to_string(), reason });
+    }
+    let mut parts = vec![sealed_part(R::TABLE, &key, shard, &bytes, &footer.attempt)];
+    for table in projections {
+        let key = stage.projection(table, shard)?;
+        let Some(bytes) = run.blobs.get(&key).await? else {
+            return Err(JobError::Corrupt { key: key.to_string(), reason: "the projection is missing".into() });
+        };
+        parts.push(sealed_part(table, &key, shard, &bytes, &footer.attempt));
+    }
+    Ok(parts)
 }
 
 fn sealed_part(table: &str, key: &Key, shard: u32, bytes: &Bytes, attempt: &str) -> SealedPart {
@@ -102,27 +153,49 @@ fn sealed_part(table: &str, key: &Key, shard: u32, bytes: &Bytes, attempt: &str)
 /// All rows of table `R` of a finished stage, in plan order, and what a plan records of it. Seals the stage if nobody
 /// has yet.
 pub async fn read_sealed<R: Row>(run: &Run, stage: &Stage) -> Result<(Vec<R>, InputRef), JobError> {
-    let seal = match read(run, stage).await? {
-        Some(seal) => seal,
-        None => {
-            let absent = || JobError::InputAbsent { stage: stage.name().into() };
-            let plan = Plan::read(run, stage).await?.ok_or_else(absent)?;
-            let have = run.blobs.list(&stage.parts()?).await?.len();
-            // A projection is sealed by the job that writes it: its reader may have no right to the parts behind it.
-            if have < plan.shards.len() || !stage.commits(R::TABLE) {
-                return Err(JobError::InputIncomplete { stage: stage.name().into(), have, want: plan.shards.len() });
-            }
-            seal::<R>(run, stage, &plan, &[]).await?
-        }
-    };
+    let seal = ensure::<R>(run, stage).await?;
     let mut rows = Vec::new();
-    for part in seal.parts.iter().filter(|p| p.table == R::TABLE) {
-        let corrupt = |reason: &str| JobError::Corrupt { key: part.key.clone(), reason: reason.into() };
-        let bytes = run.blobs.get(&Key::new(&part.key)?).await?.ok_or_else(|| corrupt("sealed, but not there"))?;
-        if hex::encode(Sha256::digest(&bytes)) != part.sha256 {
-            return Err(corrupt("its bytes are not the sealed ones"));
+    let parts: Vec<&SealedPart> = seal.parts.iter().filter(|p| p.table == R::TABLE).collect();
+    for batch in parts.chunks(READS) {
+        for more in try_join_all(batch.iter().map(|part| sealed_rows::<R>(run, part))).await? {
+            rows.extend(more);
         }
-        rows.extend(decode::<R>(&bytes)?.0);
     }
     Ok((rows, seal.input()))
+}
+
+/// The seal of a finished stage whose parts are rows of `R`, made now if nobody has yet.
+pub async fn ensure<R: Row>(run: &Run, stage: &Stage) -> Result<Seal, JobError> {
+    match read(run, stage).await? {
+        Some(seal) => Ok(seal),
+        None => seal_now::<R>(run, stage).await,
+    }
+}
+
+/// Seals a stage on behalf of its reader.
+async fn seal_now<R: Row>(run: &Run, stage: &Stage) -> Result<Seal, JobError> {
+    let absent = || JobError::InputAbsent { stage: stage.name().into() };
+    let plan = Plan::read(run, stage).await?.ok_or_else(absent)?;
+    let have = run.blobs.list(&stage.parts()?).await?.len();
+    let incomplete = || JobError::InputIncomplete { stage: stage.name().into(), have, want: plan.shards.len() };
+    // A projection is sealed by the job that writes it: its reader may have no right to the parts behind it.
+    if have < plan.shards.len() || !stage.commits(R::TABLE) {
+        return Err(incomplete());
+    }
+    match Turn::take(run, stage, true).await? {
+        Some(mut turn) => {
+            let sealed = seal::<R>(run, stage, &plan, &[], &mut turn).await?;
+            turn.leave().await.map(|()| sealed)
+        }
+        None => read(run, stage).await?.ok_or_else(incomplete),
+    }
+}
+
+async fn sealed_rows<R: Row>(run: &Run, part: &SealedPart) -> Result<Vec<R>, JobError> {
+    let corrupt = |reason: &str| JobError::Corrupt { key: part.key.clone(), reason: reason.into() };
+    let bytes = run.blobs.get(&Key::new(&part.key)?).await?.ok_or_else(|| corrupt("sealed, but not there"))?;
+    if hex::encode(Sha256::digest(&bytes)) != part.sha256 {
+        return Err(corrupt("its bytes are not the sealed ones"));
+    }
+    Ok(decode::<R>(&bytes)?.0)
 }

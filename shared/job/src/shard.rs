@@ -1,13 +1,15 @@
 //! One shard's life: earlier chunks, the items that are left, a part.
 
+use crate::chunk::Chunks;
+use crate::note::Notebook;
 use crate::progress::Progress;
-use crate::{Job, JobError, Plan, Run, Stage, chunk, items};
+use crate::{Job, JobError, Plan, Run, Stage, items};
 use bytes::Bytes;
 use futures::StreamExt;
-use rollmill_schema::{Row, decode, encode};
+use rollmill_schema::{Row, decode, read_footer};
 use rollmill_store::lease::{Lease, Leases};
 use rollmill_store::{Commit, create_once};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// How work on a shard ended.
@@ -28,87 +30,122 @@ pub(crate) struct ShardWork<'a, J: Job> {
     pub job: &'a J,
     pub leases: &'a Leases,
     pub progress: &'a Progress,
+    pub notebook: &'a Notebook,
 }
 
 impl<J: Job> ShardWork<'_, J> {
     /// Works on `shard` until its part is committed, or until something asks it to leave.
     pub async fn finish(&self, shard: u32, lease: &mut Lease) -> Result<ShardEnd, JobError> {
-        let keys = &self.plan.shards[shard as usize];
-        let mut done = chunk::read::<J::Row>(self.run, self.stage, self.plan, shard).await?;
-        self.progress.advance(done.len());
-        let mut fresh: Vec<J::Row> = Vec::new();
-        let tries = self.run.operations.item_tries;
-        // Collected, because a stream over a mapping closure is not `Send` in general; a future not polled costs little.
-        let left: Vec<_> =
-            keys.iter().filter(|k| !done.contains_key(*k)).map(|key| items::attempt(self.job, key, tries)).collect();
-        let mut rows = futures::stream::iter(left).buffer_unordered(self.job.concurrency().max(1));
+        loop {
+            let mut chunks = Chunks::open(self.run, self.stage, self.plan, shard).await?;
+            self.notebook.resumed(chunks.keys().len());
+            self.progress.advance(chunks.keys().len());
+            let mut fresh = HashMap::new();
+            if let Some(end) = self.items(shard, lease, &mut chunks, &mut fresh).await {
+                self.save(&mut fresh, &mut chunks).await?;
+                return end;
+            }
+            if self.commit(shard, fresh, &chunks).await? {
+                return Ok(ShardEnd::Committed);
+            }
+            // A chunk has gone though there is no part (invariant 4): what it held is done again.
+        }
+    }
+
+    /// Does the items that no chunk holds. None: all are done; otherwise why it stopped before.
+    async fn items(
+        &self,
+        shard: u32,
+        lease: &mut Lease,
+        chunks: &mut Chunks<'_, J::Row>,
+        fresh: &mut HashMap<String, J::Row>,
+    ) -> Option<Result<ShardEnd, JobError>> {
         let operations = &self.run.operations;
+        // Collected, because a stream over a mapping closure is not `Send` in general; a future not polled costs little.
+        let left: Vec<_> = self.plan.shards[shard as usize]
+            .iter()
+            .filter(|key| !chunks.holds(key))
+            .map(|key| items::attempt(self.job, key, operations.item_tries, self.notebook))
+            .collect();
+        let mut rows = futures::stream::iter(left).buffer_unordered(self.job.concurrency().max(1));
         let mut renew = tokio::time::interval(Duration::from_secs(operations.lease_seconds.max(3)) / 3);
         let mut save = tokio::time::interval(Duration::from_secs(operations.chunk_seconds.max(1)));
         renew.tick().await;
         save.tick().await;
-        let end = loop {
-            tokio::select! {
+        loop {
+            let saved = tokio::select! {
                 biased;
-                () = self.run.drain.raised() => break Some(Ok(ShardEnd::Drained)),
-                _ = renew.tick() => if !self.leases.renew(self.run.blobs.as_ref(), lease).await? {
-                    break Some(Ok(ShardEnd::Fenced));
+                () = self.run.drain.raised() => return Some(Ok(ShardEnd::Drained)),
+                _ = renew.tick() => match self.renew(lease).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Some(Ok(ShardEnd::Fenced)),
+                    Err(e) => Err(e),
                 },
-                _ = save.tick() => self.save(shard, &mut fresh, &mut done).await?,
+                _ = save.tick() => self.save(fresh, chunks).await,
                 row = rows.next() => match row {
-                    None => break None,
-                    Some(Err(e)) => break Some(Err(e)),
+                    None => return None,
+                    Some(Err(e)) => Err(e),
                     Some(Ok(row)) => {
                         self.progress.advance(1);
-                        fresh.push(row);
-                        if fresh.len() >= operations.chunk_items {
-                            self.save(shard, &mut fresh, &mut done).await?;
-                        }
+                        self.notebook.advance();
+                        fresh.insert(row.key(), row);
+                        if fresh.len() >= operations.chunk_items { self.save(fresh, chunks).await } else { Ok(()) }
                     }
                 },
-            }
-        };
-        drop(rows);
-        match end {
-            None => self.commit(shard, fresh, done).await.map(|()| ShardEnd::Committed),
-            Some(end) => {
-                self.save(shard, &mut fresh, &mut done).await?;
-                end
+            };
+            if let Err(e) = saved {
+                return Some(Err(e));
             }
         }
     }
 
-    async fn save(
-        &self,
-        shard: u32,
-        fresh: &mut Vec<J::Row>,
-        done: &mut HashMap<String, J::Row>,
-    ) -> Result<(), JobError> {
-        if !fresh.is_empty() {
-            chunk::write(self.run, self.stage, self.plan, shard, fresh).await?;
-            done.extend(fresh.drain(..).map(|row| (row.key(), row)));
+    /// Whether the lease is still ours. A store that does not answer only costs the lease, never the work.
+    async fn renew(&self, lease: &mut Lease) -> Result<bool, JobError> {
+        match self.leases.renew(self.run.blobs.as_ref(), lease, self.notebook.write(self.run)).await {
+            Err(e) if e.is_transient() => Ok(true),
+            renewed => Ok(renewed?),
         }
+    }
+
+    async fn save(&self, fresh: &mut HashMap<String, J::Row>, chunks: &mut Chunks<'_, J::Row>) -> Result<(), JobError> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        // In the order of keys, so that equal rows make equal bytes. Kept until they are written: a failed write loses none.
+        let mut rows: Vec<J::Row> = fresh.values().cloned().collect();
+        rows.sort_by_key(Row::key);
+        chunks.save(rows).await?;
+        fresh.clear();
         Ok(())
     }
 
-    async fn commit(&self, shard: u32, fresh: Vec<J::Row>, mut done: HashMap<String, J::Row>) -> Result<(), JobError> {
-        for row in fresh {
-            done.entry(row.key()).or_insert(row);
-        }
+    /// Creates the part. False: a chunk it needs has gone, and no part is there.
+    async fn commit(
+        &self,
+        shard: u32,
+        fresh: HashMap<String, J::Row>,
+        chunks: &Chunks<'_, J::Row>,
+    ) -> Result<bool, JobError> {
         let keys = &self.plan.shards[shard as usize];
-        let rows: Vec<J::Row> = keys.iter().filter_map(|k| done.remove(k)).collect();
         let key = self.stage.part(shard)?;
-        // A part holds exactly its plan's keys, once each; otherwise it is not written (invariant 2).
-        if rows.len() != keys.len() || !done.is_empty() {
-            let reason = format!("{} of {} planned items are done, {} are foreign", rows.len(), keys.len(), done.len());
+        let planned: HashSet<&String> = keys.iter().collect();
+        let have: HashSet<&String> = fresh.keys().chain(chunks.keys()).collect();
+        if have != planned {
+            let (lack, foreign) = (planned.difference(&have).count(), have.difference(&planned).count());
+            let reason = format!("{lack} of {} planned items are not done, {foreign} are foreign", keys.len());
             return Err(JobError::Corrupt { key: key.to_string(), reason });
         }
-        let bytes = encode(&rows, self.plan.nonce.as_str(), self.run.attempt.as_str())?;
-        let won = match create_once(self.run.blobs.as_ref(), &key, bytes.clone()).await? {
-            Commit::Mine => bytes,
-            Commit::Lost(bytes) => bytes,
+        let won = match chunks.part(keys, &fresh).await? {
+            Some(bytes) => match create_once(self.run.blobs.as_ref(), &key, bytes.clone()).await? {
+                Commit::Mine => bytes,
+                Commit::Lost(bytes) => bytes,
+            },
+            None => match self.run.blobs.get(&key).await? {
+                Some(bytes) => bytes,
+                None => return Ok(false),
+            },
         };
-        project(self.run, self.stage, self.job, shard, &won).await
+        project(self.run, self.stage, self.job, shard, &won).await.map(|()| true)
     }
 }
 
@@ -120,7 +157,11 @@ pub(crate) async fn project<J: Job>(
     shard: u32,
     part: &Bytes,
 ) -> Result<(), JobError> {
-    let (rows, footer) = decode::<J::Row>(part)?;
+    let footer = read_footer::<J::Row>(part)?;
+    if job.project(&[], &footer.plan, &footer.attempt)?.is_empty() {
+        return Ok(());
+    }
+    let (rows, _) = decode::<J::Row>(part)?;
     for (table, bytes) in job.project(&rows, &footer.plan, &footer.attempt)? {
         let key = stage.projection(table, shard)?;
         if let Commit::Lost(other) = create_once(run.blobs.as_ref(), &key, bytes).await? {

@@ -20,7 +20,9 @@ pub mod trajectory;
 pub use admission::{Admission, Rejection};
 pub use candidate::Candidate;
 pub use metric::Metric;
-pub use part::{Footer, PartError, Row, decode, encode, read_footer};
+pub use part::{
+    Footer, PartError, PartWriter, ROW_GROUP, Row, decode, encode, encode_with_keys, read_footer, read_keys,
+};
 pub use reward::Reward;
 pub use task::{Task, TaskSecret};
 pub use trajectory::{StepRow, Trajectory};

@@ -11,10 +11,14 @@ use parquet::file::properties::WriterProperties;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Rows of one group: small enough to page through trajectories of megabytes.
-const ROW_GROUP: usize = 512;
+pub const ROW_GROUP: usize = 512;
+
+/// Where a chunk's footer lists its keys.
+const KEYS: &str = "rollmill.keys";
 
 /// A table's row type.
 pub trait Row: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
@@ -84,46 +88,103 @@ fn schema<R: Row>() -> Arc<Schema> {
 
 /// Rows to Parquet bytes. Deterministic: equal rows and identities give equal bytes.
 pub fn encode<R: Row>(rows: &[R], plan: &str, attempt: &str) -> Result<Bytes, PartError> {
-    let fail = |reason: String| PartError::Encode { table: R::TABLE, reason };
-    let footer = [
-        ("rollmill.table", R::TABLE.to_string()),
-        ("rollmill.version", R::VERSION.to_string()),
-        ("rollmill.plan", plan.to_string()),
-        ("rollmill.attempt", attempt.to_string()),
-        ("rollmill.data_hash", data_hash(rows).map_err(|e| fail(e.to_string()))?),
-    ];
-    let footer = footer.into_iter().map(|(k, v)| KeyValue::new(k.to_string(), v)).collect();
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(|e| fail(e.to_string()))?))
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .set_created_by("rollmill".into())
-        .set_key_value_metadata(Some(footer))
-        .build();
-    let mut out = Vec::new();
-    let mut writer =
-        ArrowWriter::try_new(&mut out, schema::<R>(), Some(properties)).map_err(|e| fail(e.to_string()))?;
+    let mut writer = PartWriter::<R>::new(plan, attempt)?;
     for group in rows.chunks(ROW_GROUP) {
-        let batch: RecordBatch =
-            serde_arrow::to_record_batch(&R::columns(), &group).map_err(|e| fail(e.to_string()))?;
-        writer.write(&batch).map_err(|e| fail(e.to_string()))?;
+        writer.write(group)?;
     }
-    writer.close().map_err(|e| fail(e.to_string()))?;
-    Ok(Bytes::from(out))
+    writer.finish()
+}
+
+/// Like [`encode`], and the footer lists the rows' keys, so that [`read_keys`] need not decode the rows.
+pub fn encode_with_keys<R: Row>(rows: &[R], plan: &str, attempt: &str) -> Result<Bytes, PartError> {
+    let mut writer = PartWriter::<R>::new(plan, attempt)?;
+    for group in rows.chunks(ROW_GROUP) {
+        writer.write(group)?;
+    }
+    let keys: Vec<String> = rows.iter().map(Row::key).collect();
+    let keys = serde_json::to_string(&keys).map_err(|e| encode_error::<R>(e.to_string()))?;
+    writer.parquet.append_key_value_metadata(KeyValue::new(KEYS.to_string(), keys));
+    writer.finish()
+}
+
+/// Writes a part group by group: one group of rows and the encoded part are in memory, never all rows.
+pub struct PartWriter<R: Row> {
+    parquet: ArrowWriter<Vec<u8>>,
+    hash: Sha256,
+    row: PhantomData<fn(R)>,
+}
+
+impl<R: Row> PartWriter<R> {
+    /// A part of the plan with nonce `plan`, written by `attempt`.
+    pub fn new(plan: &str, attempt: &str) -> Result<PartWriter<R>, PartError> {
+        let footer = [
+            ("rollmill.table", R::TABLE.to_string()),
+            ("rollmill.version", R::VERSION.to_string()),
+            ("rollmill.plan", plan.to_string()),
+            ("rollmill.attempt", attempt.to_string()),
+        ];
+        let footer = footer.into_iter().map(|(k, v)| KeyValue::new(k.to_string(), v)).collect();
+        let level = ZstdLevel::try_new(3).map_err(|e| encode_error::<R>(e.to_string()))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(ROW_GROUP))
+            .set_created_by("rollmill".into())
+            .set_key_value_metadata(Some(footer))
+            .build();
+        let parquet = ArrowWriter::try_new(Vec::new(), schema::<R>(), Some(properties))
+            .map_err(|e| encode_error::<R>(e.to_string()))?;
+        Ok(PartWriter { parquet, hash: Sha256::new(), row: PhantomData })
+    }
+
+    /// Adds rows. Groups of [`ROW_GROUP`] rows give the same bytes as [`encode`].
+    pub fn write(&mut self, rows: &[R]) -> Result<(), PartError> {
+        let fail = |e: String| encode_error::<R>(e);
+        hash_rows(&mut self.hash, rows).map_err(|e| fail(e.to_string()))?;
+        let batch: RecordBatch = serde_arrow::to_record_batch(&R::columns(), &rows).map_err(|e| fail(e.to_string()))?;
+        self.parquet.write(&batch).map_err(|e| fail(e.to_string()))
+    }
+
+    /// The bytes.
+    pub fn finish(mut self) -> Result<Bytes, PartError> {
+        let hash = hex::encode(self.hash.finalize());
+        self.parquet.append_key_value_metadata(KeyValue::new("rollmill.data_hash".to_string(), hash));
+        let out = self.parquet.into_inner().map_err(|e| encode_error::<R>(e.to_string()))?;
+        Ok(Bytes::from(out))
+    }
+}
+
+fn encode_error<R: Row>(reason: String) -> PartError {
+    PartError::Encode { table: R::TABLE, reason }
 }
 
 /// SHA-256 over the rows as JSON lines.
 pub fn data_hash<R: Row>(rows: &[R]) -> Result<String, serde_json::Error> {
     let mut hash = Sha256::new();
+    hash_rows(&mut hash, rows)?;
+    Ok(hex::encode(hash.finalize()))
+}
+
+fn hash_rows<R: Row>(hash: &mut Sha256, rows: &[R]) -> Result<(), serde_json::Error> {
     for row in rows {
         hash.update(serde_json::to_vec(row)?);
         hash.update(b"\n");
     }
-    Ok(hex::encode(hash.finalize()))
+    Ok(())
 }
 
 /// The footer alone.
 pub fn read_footer<R: Row>(bytes: &Bytes) -> Result<Footer, PartError> {
     Ok(open::<R>(bytes)?.1)
+}
+
+/// The keys of the rows, as [`encode_with_keys`] wrote them into the footer, and the footer.
+pub fn read_keys<R: Row>(bytes: &Bytes) -> Result<(Vec<String>, Footer), PartError> {
+    let fail = |reason: String| PartError::Decode { table: R::TABLE, reason };
+    let (builder, footer) = open::<R>(bytes)?;
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let keys = pairs.and_then(|p| p.iter().find(|kv| kv.key == KEYS)).and_then(|kv| kv.value.as_deref());
+    let keys = keys.ok_or_else(|| fail(format!("its footer lacks {KEYS}")))?;
+    Ok((serde_json::from_str(keys).map_err(|e| fail(e.to_string()))?, footer))
 }
 
 /// Parquet bytes to rows and footer. Columns a file lacks must be nullable; columns it has beyond ours are not read.

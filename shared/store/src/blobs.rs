@@ -4,6 +4,7 @@ use crate::Key;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::path::Path;
+use std::time::Duration;
 
 /// What one attempt to create an object answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct Entry {
     /// Its size in bytes.
     pub size: u64,
 }
+
+/// How many objects a bucket lists in one request.
+pub const PAGE: usize = 1000;
 
 /// What can go wrong with a store. [`StoreError::is_transient`] answers the one question a caller has.
 #[derive(Debug, thiserror::Error)]
@@ -109,8 +113,18 @@ pub trait Blobs: Send + Sync {
     /// All objects whose key starts with `prefix/`, sorted by key. Unfinished writes never show.
     async fn list(&self, prefix: &Key) -> Result<Vec<Entry>, StoreError>;
 
+    /// The first `most` objects of [`Blobs::list`] whose key sorts after `after`. On a bucket one request, if `most` is at
+    /// most [`PAGE`].
+    async fn list_page(&self, prefix: &Key, after: Option<&Key>, most: usize) -> Result<Vec<Entry>, StoreError>;
+
     /// Removes an object; a missing one is no error. Only `gc` calls this.
     async fn delete(&self, key: &Key) -> Result<(), StoreError>;
+
+    /// Finds what processes that were killed left half written and no listing shows, if it is older than `age`: name and
+    /// size of each. Removes them if `remove`. Only `gc` calls this.
+    async fn unfinished(&self, _age: Duration, _remove: bool) -> Result<Vec<(String, u64)>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Uploads a large file to a key below the caller's own attempt prefix. Not create-only, and visible only when
     /// whole: nobody else writes there, and nobody reads it before a manifest names it.

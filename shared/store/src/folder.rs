@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Objects as files below a root folder.
 pub struct Folder {
@@ -99,6 +100,19 @@ fn absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Bytes below a staging folder, and for how long nothing in it was written.
+fn quiet_for(dir: &Path) -> io::Result<(u64, Duration)> {
+    // The disk's clock against the disk's stamps; a stamp in the future counts as just written.
+    let age = |meta: &fs::Metadata| meta.modified().map(|at| at.elapsed().unwrap_or_default());
+    let (mut bytes, mut quiet) = (0, age(&fs::metadata(dir)?)?);
+    for entry in fs::read_dir(dir)? {
+        let Some(meta) = absent(entry?.metadata())? else { continue };
+        bytes += meta.len();
+        quiet = quiet.min(age(&meta)?);
+    }
+    Ok((bytes, quiet))
+}
+
 fn walk(root: &Path, dir: &Path, found: &mut Vec<Entry>) -> io::Result<()> {
     let Some(entries) = absent(fs::read_dir(dir))? else { return Ok(()) };
     for entry in entries {
@@ -144,9 +158,38 @@ impl Blobs for Folder {
         Ok(found)
     }
 
+    async fn list_page(&self, prefix: &Key, after: Option<&Key>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let mut found = self.list(prefix).await?;
+        let from = after.map_or(0, |after| found.partition_point(|e| e.key <= *after));
+        found.drain(..from);
+        found.truncate(most);
+        Ok(found)
+    }
+
     async fn delete(&self, key: &Key) -> Result<(), StoreError> {
         let path = self.path(key);
         absent(fs::remove_file(&path)).map(|_| ()).map_err(|e| disk(&path, e))
+    }
+
+    async fn unfinished(&self, age: Duration, remove: bool) -> Result<Vec<(String, u64)>, StoreError> {
+        let staging = self.root.join(".staging");
+        let mut found = Vec::new();
+        for attempt in absent(fs::read_dir(&staging)).map_err(|e| disk(&staging, e))?.into_iter().flatten() {
+            let path = attempt.map_err(|e| disk(&staging, e))?.path();
+            // Its own is in use however old it is.
+            if path == self.staging {
+                continue;
+            }
+            let (bytes, quiet) = quiet_for(&path).map_err(|e| disk(&path, e))?;
+            if quiet < age {
+                continue;
+            }
+            if remove {
+                absent(fs::remove_dir_all(&path)).map_err(|e| disk(&path, e))?;
+            }
+            found.push((path.strip_prefix(&self.root).unwrap_or(&path).display().to_string(), bytes));
+        }
+        Ok(found)
     }
 
     async fn upload(&self, key: &Key, file: &Path) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@
 use crate::{AttemptId, Blobs, Commit, Key, Nonce, StoreError, create_once};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub struct Term {
     pub worker: String,
     /// True when the holder gave the shard back before finishing it.
     pub released: bool,
+    /// What the holder says of its work, for people; nothing here reads it.
+    #[serde(default)]
+    pub note: Value,
 }
 
 /// A claim this process holds.
@@ -54,7 +58,13 @@ impl Leases {
     }
 
     /// Tries to claim the shard whose terms lie below `folder`. `now` is this process's monotonic clock.
-    pub async fn claim(&mut self, blobs: &dyn Blobs, folder: &Key, now: Duration) -> Result<Claim, StoreError> {
+    pub async fn claim(
+        &mut self,
+        blobs: &dyn Blobs,
+        folder: &Key,
+        now: Duration,
+        note: Value,
+    ) -> Result<Claim, StoreError> {
         let next = match last_term(blobs, folder).await? {
             None => 1,
             Some((number, term)) => {
@@ -65,22 +75,22 @@ impl Leases {
                 number + 1
             }
         };
-        match self.write_term(blobs, folder, next, false).await? {
+        match self.write_term(blobs, folder, next, false, note).await? {
             Commit::Mine => Ok(Claim::Held(Lease { folder: folder.clone(), term: next })),
-            Commit::Lost(bytes) => Ok(Claim::Busy(parse(&bytes).unwrap_or_else(|| self.term(false)))),
+            Commit::Lost(bytes) => Ok(Claim::Busy(parse(&bytes).unwrap_or_else(unknown))),
         }
     }
 
     /// Writes the next term. False: another attempt took over, and this one should stop working on the shard.
-    pub async fn renew(&self, blobs: &dyn Blobs, lease: &mut Lease) -> Result<bool, StoreError> {
-        let mine = self.write_term(blobs, &lease.folder, lease.term + 1, false).await? == Commit::Mine;
+    pub async fn renew(&self, blobs: &dyn Blobs, lease: &mut Lease, note: Value) -> Result<bool, StoreError> {
+        let mine = self.write_term(blobs, &lease.folder, lease.term + 1, false, note).await? == Commit::Mine;
         lease.term += u64::from(mine);
         Ok(mine)
     }
 
     /// Gives the shard back, so that the next worker need not wait for the time-to-live.
-    pub async fn release(&self, blobs: &dyn Blobs, lease: &Lease) -> Result<(), StoreError> {
-        self.write_term(blobs, &lease.folder, lease.term + 1, true).await.map(|_| ())
+    pub async fn release(&self, blobs: &dyn Blobs, lease: &Lease, note: Value) -> Result<(), StoreError> {
+        self.write_term(blobs, &lease.folder, lease.term + 1, true, note).await.map(|_| ())
     }
 
     /// When this process first saw the term `number`.
@@ -92,14 +102,19 @@ impl Leases {
         seen.1
     }
 
-    fn term(&self, released: bool) -> Term {
-        Term { attempt: self.attempt.clone(), nonce: Nonce::fresh(), worker: self.worker.clone(), released }
-    }
-
-    async fn write_term(&self, blobs: &dyn Blobs, folder: &Key, n: u64, released: bool) -> Result<Commit, StoreError> {
-        // A struct of strings and a bool always serialises.
-        let bytes = serde_json::to_vec(&self.term(released)).expect("a term serialises");
-        create_once(blobs, &folder.join(format!("{n:06}.json"))?, Bytes::from(bytes)).await
+    async fn write_term(
+        &self,
+        blobs: &dyn Blobs,
+        folder: &Key,
+        number: u64,
+        released: bool,
+        note: Value,
+    ) -> Result<Commit, StoreError> {
+        let nonce = Nonce::of(&self.attempt, format!("{folder}/{number} {released}"));
+        let term = Term { attempt: self.attempt.clone(), nonce, worker: self.worker.clone(), released, note };
+        // A struct of strings, a bool and a JSON value always serialises.
+        let bytes = serde_json::to_vec(&term).expect("a term serialises");
+        create_once(blobs, &folder.join(format!("{number:06}.json"))?, Bytes::from(bytes)).await
     }
 }
 
@@ -107,18 +122,28 @@ fn parse(bytes: &[u8]) -> Option<Term> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// The highest term below `folder`. An unreadable term counts as held by nobody known: it expires like any other.
+/// An unreadable term counts as held by nobody known: it expires like any other.
+fn unknown() -> Term {
+    let nobody = || "?".to_string();
+    Term {
+        attempt: AttemptId::from_text(nobody()),
+        nonce: Nonce::from_text(nobody()),
+        worker: nobody(),
+        released: false,
+        note: Value::Null,
+    }
+}
+
+/// The highest term below `folder`, with its number.
 pub async fn last_term(blobs: &dyn Blobs, folder: &Key) -> Result<Option<(u64, Term)>, StoreError> {
     let Some(last) = blobs.list(folder).await?.pop() else { return Ok(None) };
     let number = last.key.file_name().trim_end_matches(".json").parse().unwrap_or(0);
-    let unknown = || Term {
-        attempt: AttemptId::from_text("?"),
-        nonce: Nonce::from_text("?"),
-        worker: "?".into(),
-        released: false,
-    };
-    let term = blobs.get(&last.key).await?.and_then(|b| parse(&b)).unwrap_or_else(unknown);
-    Ok(Some((number, term)))
+    Ok(Some((number, read_term(blobs, &last.key).await?)))
+}
+
+/// The term stored as `key`.
+pub async fn read_term(blobs: &dyn Blobs, key: &Key) -> Result<Term, StoreError> {
+    Ok(blobs.get(key).await?.and_then(|bytes| parse(&bytes)).unwrap_or_else(unknown))
 }
 
 #[cfg(test)]
@@ -136,13 +161,16 @@ mod tests {
         let folder = Key::new("control/s/leases/00000").unwrap();
         let (mut a, mut b) = (leases("a"), leases("b"));
         let at = Duration::from_secs;
-        let Claim::Held(mut held) = a.claim(&store, &folder, at(0)).await.unwrap() else { panic!("free") };
-        assert!(matches!(b.claim(&store, &folder, at(1000)).await.unwrap(), Claim::Busy(_)));
-        assert!(a.renew(&store, &mut held).await.unwrap());
-        assert!(matches!(b.claim(&store, &folder, at(1029)).await.unwrap(), Claim::Busy(_)), "a new term was seen");
-        assert!(matches!(b.claim(&store, &folder, at(1058)).await.unwrap(), Claim::Busy(_)));
-        assert!(matches!(b.claim(&store, &folder, at(1059)).await.unwrap(), Claim::Held(_)));
-        assert!(!a.renew(&store, &mut held).await.unwrap(), "fenced");
+        let Claim::Held(mut held) = a.claim(&store, &folder, at(0), Value::Null).await.unwrap() else { panic!("free") };
+        assert!(matches!(b.claim(&store, &folder, at(1000), Value::Null).await.unwrap(), Claim::Busy(_)));
+        assert!(a.renew(&store, &mut held, Value::Null).await.unwrap());
+        assert!(
+            matches!(b.claim(&store, &folder, at(1029), Value::Null).await.unwrap(), Claim::Busy(_)),
+            "a new term was seen"
+        );
+        assert!(matches!(b.claim(&store, &folder, at(1058), Value::Null).await.unwrap(), Claim::Busy(_)));
+        assert!(matches!(b.claim(&store, &folder, at(1059), Value::Null).await.unwrap(), Claim::Held(_)));
+        assert!(!a.renew(&store, &mut held, Value::Null).await.unwrap(), "fenced");
     }
 
     #[tokio::test]
@@ -150,8 +178,10 @@ mod tests {
         let store = Objects::memory();
         let folder = Key::new("control/s/leases/00000").unwrap();
         let (mut a, mut b) = (leases("a"), leases("b"));
-        let Claim::Held(held) = a.claim(&store, &folder, Duration::ZERO).await.unwrap() else { panic!("free") };
-        a.release(&store, &held).await.unwrap();
-        assert!(matches!(b.claim(&store, &folder, Duration::ZERO).await.unwrap(), Claim::Held(_)));
+        let Claim::Held(held) = a.claim(&store, &folder, Duration::ZERO, Value::Null).await.unwrap() else {
+            panic!("free")
+        };
+        a.release(&store, &held, Value::Null).await.unwrap();
+        assert!(matches!(b.claim(&store, &folder, Duration::ZERO, Value::Null).await.unwrap(), Claim::Held(_)));
     }
 }

@@ -18,9 +18,11 @@ pub mod lease;
 pub mod nonce;
 mod objects;
 pub mod open;
+pub mod pace;
+mod pause;
 pub mod probe;
 
-pub use blobs::{Blobs, Created, Entry, StoreError};
+pub use blobs::{Blobs, Created, Entry, PAGE, StoreError};
 pub use create::{Commit, create_once};
 pub use folder::Folder;
 pub use key::Key;

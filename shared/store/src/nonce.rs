@@ -2,6 +2,7 @@
 //! or a requeued job beside its ghost, are two attempts.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 macro_rules! random_id {
@@ -47,3 +48,26 @@ random_id!(
     /// What makes a record unlike every other record, even with equal content.
     Nonce
 );
+
+impl Nonce {
+    /// The nonce of the record `name` as `attempt` writes it. Nobody else has that attempt, so it is as unlike all others as
+    /// the attempt is; and what an attempt sends again under one name is the same bytes, also after it forgot the first try.
+    pub fn of(attempt: &AttemptId, name: impl fmt::Display) -> Nonce {
+        let digest = Sha256::digest(format!("{attempt} {name}"));
+        Nonce(hex::encode(&digest[..16]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_follows_from_attempt_and_name() {
+        let (a, b) = (AttemptId::fresh(), AttemptId::fresh());
+        assert_eq!(Nonce::of(&a, "x"), Nonce::of(&a, "x"));
+        assert_ne!(Nonce::of(&a, "x"), Nonce::of(&a, "y"));
+        assert_ne!(Nonce::of(&a, "x"), Nonce::of(&b, "x"));
+        assert_eq!(Nonce::of(&a, "x").as_str().len(), 32);
+    }
+}

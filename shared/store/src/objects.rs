@@ -1,16 +1,22 @@
-//! Runs in memory and in S3-compatible buckets, by `object_store`. It moves the bytes; the protocol is ours: creates go out
-//! with its retries off, because it reports 409 as "already exists" and a retried create would meet its own first try.
+//! Runs in memory and in S3-compatible buckets, by `object_store`. It moves the bytes; the protocol is ours.
+//!
+//! Its own retries are off: it reports 409 as "already exists", and a create it retried would meet its own first try. What may
+//! be repeated blindly is repeated here with full jitter; creates are repeated by [`crate::create_once`], which reads back.
+//! How many requests are open at once follows the server's 503 and 429 answers ([`crate::pace`]).
 
+use crate::pace::{Pace, PacedConnector};
+use crate::pause::Pauses;
 use crate::{Blobs, Created, Entry, Key, StoreError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use object_store::client::{HttpConnector, ReqwestConnector};
 use object_store::{
-    ClientOptions, Error as Backend, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
-    memory::InMemory, path::Path as ObjectPath,
+    ClientOptions, Error as Backend, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    RetryConfig, memory::InMemory, path::Path as ObjectPath,
 };
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,29 +38,43 @@ pub struct S3Settings {
 
 /// Objects of one prefix of an `object_store` backend.
 pub struct Objects {
-    /// For creates: no retries inside, ours are around it.
-    creates: Arc<dyn ObjectStore>,
-    /// For everything that may be repeated blindly.
     store: Arc<dyn ObjectStore>,
     prefix: String,
     address: String,
+    /// Makes this process's pauses unlike those of others.
+    seed: u64,
 }
 
-/// Largest part of a multipart upload.
+/// Files up to this size are sent whole, larger ones in parts of it.
 const UPLOAD_PART: usize = 16 << 20;
+
+/// How often a call that may be repeated blindly is made before the worker gives up as transient.
+const TRIES: u32 = 8;
 
 impl Objects {
     /// A store in memory, for tests.
     pub fn memory() -> Objects {
-        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-        Objects { creates: store.clone(), store, prefix: "run".into(), address: "memory:".into() }
+        Objects { store: Arc::new(InMemory::new()), prefix: "run".into(), address: "memory:".into(), seed: 0 }
     }
 
     /// The run at `s3://bucket/prefix`.
     pub fn s3(bucket: &str, prefix: &str, settings: &S3Settings) -> Result<Objects, StoreError> {
+        let mut bits = [0u8; 8];
+        // Without random bits processes only pause in step.
+        let _ = getrandom::fill(&mut bits);
+        let http = Arc::new(ReqwestConnector::default());
+        Objects::s3_over(bucket, prefix, settings, http, u64::from_le_bytes(bits))
+    }
+
+    /// The same over another HTTP client and with pauses that follow from `seed`: what fault injection needs.
+    pub fn s3_over(
+        bucket: &str,
+        prefix: &str,
+        settings: &S3Settings,
+        http: Arc<dyn HttpConnector>,
+        seed: u64,
+    ) -> Result<Objects, StoreError> {
         let address = format!("s3://{bucket}/{prefix}");
-        let retry =
-            |max_retries| RetryConfig { max_retries, retry_timeout: Duration::from_secs(30), ..RetryConfig::default() };
         let client = ClientOptions::new()
             .with_connect_timeout(Duration::from_secs(5))
             .with_timeout(Duration::from_secs(120))
@@ -63,6 +83,8 @@ impl Objects {
             .with_bucket_name(bucket)
             .with_region(settings.region.as_deref().unwrap_or("us-east-1"))
             .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_http_connector(PacedConnector { inner: http, pace: Arc::new(Pace::default()) })
+            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
             .with_client_options(client);
         if let Some(endpoint) = &settings.endpoint {
             builder = builder.with_endpoint(endpoint);
@@ -74,9 +96,23 @@ impl Objects {
             builder = builder.with_token(token);
         }
         let bad = |e: Backend| StoreError::BadAddress { address: address.clone(), reason: e.to_string() };
-        let creates = Arc::new(builder.clone().with_retry(retry(0)).build().map_err(bad)?);
-        let store = Arc::new(builder.with_retry(retry(4)).build().map_err(bad)?);
-        Ok(Objects { creates, store, prefix: prefix.trim_matches('/').into(), address })
+        let store = Arc::new(builder.build().map_err(bad)?);
+        Ok(Objects { store, prefix: prefix.trim_matches('/').into(), address, seed })
+    }
+
+    /// Makes a call that may be repeated blindly until it succeeds or fails for a reason that stays.
+    async fn again<T, F>(&self, what: &str, call: impl Fn() -> F + Send) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let mut pauses = Pauses::new(self.seed ^ Pauses::seed_of(what.as_bytes()));
+        for _ in 1..TRIES {
+            match call().await {
+                Err(e) if e.is_transient() => tokio::time::sleep(pauses.next_pause()).await,
+                done => return done,
+            }
+        }
+        call().await
     }
 
     fn path(&self, key: &Key) -> ObjectPath {
@@ -87,8 +123,8 @@ impl Objects {
         }
     }
 
-    fn error(&self, what: String, e: Backend) -> StoreError {
-        let store = self.address.clone();
+    fn error(&self, what: &str, e: Backend) -> StoreError {
+        let (store, what) = (self.address.clone(), what.to_string());
         let reason = root_cause(&e);
         match e {
             Backend::PermissionDenied { .. } | Backend::Unauthenticated { .. } => {
@@ -99,8 +135,56 @@ impl Objects {
         }
     }
 
+    fn entries(&self, found: Vec<ObjectMeta>) -> Vec<Entry> {
+        let strip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+        let key = |m: &ObjectMeta| Key::new(m.location.as_ref().get(strip..)?).ok();
+        let mut entries: Vec<Entry> = found.iter().filter_map(|m| Some(Entry { key: key(m)?, size: m.size })).collect();
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        entries
+    }
+
+    async fn upload_in_parts(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
+        let wrap = |e| self.error(&format!("upload {key}"), e);
+        let mut source = std::fs::File::open(file).map_err(Self::local(file))?;
+        let mut upload = self.store.put_multipart(&self.path(key)).await.map_err(wrap)?;
+        let sent = async {
+            loop {
+                let mut part = Vec::new();
+                Read::by_ref(&mut source).take(UPLOAD_PART as u64).read_to_end(&mut part).map_err(Self::local(file))?;
+                if part.is_empty() {
+                    return upload.complete().await.map_err(wrap);
+                }
+                upload.put_part(part.into()).await.map_err(wrap)?;
+            }
+        };
+        let sent = sent.await;
+        if sent.is_err() {
+            // What stays after a kill here is swept by the bucket's lifecycle rule and by gc.
+            let _ = upload.abort().await;
+        }
+        sent.map(|_| ())
+    }
+
+    async fn download_into(&self, key: &Key, part: &Path) -> Result<(), StoreError> {
+        let wrap = |e| self.error(&format!("download {key}"), e);
+        let mut stream = self.store.get(&self.path(key)).await.map_err(wrap)?.into_stream();
+        let mut out = std::fs::File::create(part).map_err(Self::local(part))?;
+        while let Some(piece) = stream.next().await {
+            out.write_all(&piece.map_err(wrap)?).map_err(Self::local(part))?;
+        }
+        out.sync_all().map_err(Self::local(part))
+    }
+
     fn local(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
         move |source| StoreError::Disk { path: path.display().to_string(), source }
+    }
+}
+
+fn absent<T>(answer: Result<T, Backend>) -> Result<Option<T>, Backend> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(Backend::NotFound { .. }) => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
@@ -122,81 +206,67 @@ impl Blobs for Objects {
 
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, StoreError> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.creates.put_opts(&self.path(key), PutPayload::from_bytes(bytes), options).await {
+        match self.store.put_opts(&self.path(key), PutPayload::from_bytes(bytes), options).await {
             Ok(_) => Ok(Created::New),
             Err(Backend::AlreadyExists { .. } | Backend::Precondition { .. }) => Ok(Created::Exists),
-            Err(e) => Err(self.error(format!("create {key}"), e)),
+            Err(e) => Err(self.error(&format!("create {key}"), e)),
         }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Bytes>, StoreError> {
-        let fetch = async { self.store.get(&self.path(key)).await?.bytes().await };
-        match fetch.await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(Backend::NotFound { .. }) => Ok(None),
-            Err(e) => Err(self.error(format!("read {key}"), e)),
-        }
+        let (path, what) = (&self.path(key), &format!("read {key}"));
+        let fetch = || async {
+            let found = async { self.store.get(path).await?.bytes().await };
+            absent(found.await).map_err(|e| self.error(what, e))
+        };
+        self.again(what, fetch).await
     }
 
     async fn size(&self, key: &Key) -> Result<Option<u64>, StoreError> {
-        match self.store.head(&self.path(key)).await {
-            Ok(meta) => Ok(Some(meta.size)),
-            Err(Backend::NotFound { .. }) => Ok(None),
-            Err(e) => Err(self.error(format!("look at {key}"), e)),
-        }
+        let (path, what) = (&self.path(key), &format!("look at {key}"));
+        let look = || async { absent(self.store.head(path).await).map_err(|e| self.error(what, e)) };
+        Ok(self.again(what, look).await?.map(|meta| meta.size))
     }
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Entry>, StoreError> {
-        let found: Vec<_> = self
-            .store
-            .list(Some(&self.path(prefix)))
-            .try_collect()
-            .await
-            .map_err(|e| self.error(format!("list {prefix}"), e))?;
-        let strip = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-        let mut entries: Vec<Entry> = found
-            .into_iter()
-            .filter_map(|m| Some(Entry { key: Key::new(m.location.as_ref().get(strip..)?).ok()?, size: m.size }))
-            .collect();
-        entries.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(entries)
+        let (path, what) = (&self.path(prefix), &format!("list {prefix}"));
+        let all = || async { self.store.list(Some(path)).try_collect().await.map_err(|e| self.error(what, e)) };
+        Ok(self.entries(self.again(what, all).await?))
+    }
+
+    async fn list_page(&self, prefix: &Key, after: Option<&Key>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let (path, what) = (&self.path(prefix), &format!("list {prefix}"));
+        let after = &after.map(|key| self.path(key));
+        let page = || async move {
+            let found = match after {
+                Some(after) => self.store.list_with_offset(Some(path), after),
+                None => self.store.list(Some(path)),
+            };
+            found.take(most).try_collect().await.map_err(|e| self.error(what, e))
+        };
+        Ok(self.entries(self.again(what, page).await?))
     }
 
     async fn delete(&self, key: &Key) -> Result<(), StoreError> {
-        match self.store.delete(&self.path(key)).await {
-            Ok(()) | Err(Backend::NotFound { .. }) => Ok(()),
-            Err(e) => Err(self.error(format!("delete {key}"), e)),
-        }
+        let (path, what) = (&self.path(key), &format!("delete {key}"));
+        let remove = || async { absent(self.store.delete(path).await).map_err(|e| self.error(what, e)) };
+        self.again(what, remove).await.map(|_| ())
     }
 
     async fn upload(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
-        let bytes = tokio::fs::read(file).await.map_err(Self::local(file))?;
-        let wrap = |e| self.error(format!("upload {key}"), e);
-        let mut upload = self.store.put_multipart(&self.path(key)).await.map_err(wrap)?;
-        let bytes = Bytes::from(bytes);
-        let mut at = 0;
-        loop {
-            let end = (at + UPLOAD_PART).min(bytes.len());
-            if let Err(e) = upload.put_part(bytes.slice(at..end).into()).await {
-                let _ = upload.abort().await;
-                return Err(self.error(format!("upload {key}"), e));
-            }
-            at = end;
-            if at == bytes.len() {
-                break;
-            }
+        let what = &format!("upload {key}");
+        let size = std::fs::metadata(file).map_err(Self::local(file))?.len();
+        if size > UPLOAD_PART as u64 {
+            return self.again(what, || self.upload_in_parts(key, file)).await;
         }
-        upload.complete().await.map(|_| ()).map_err(|e| self.error(format!("upload {key}"), e))
+        let (path, bytes) = (&self.path(key), &Bytes::from(std::fs::read(file).map_err(Self::local(file))?));
+        let put = || async { self.store.put(path, bytes.clone().into()).await.map_err(|e| self.error(what, e)) };
+        self.again(what, put).await.map(|_| ())
     }
 
     async fn download(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
-        let part = file.with_extension("part");
-        let wrap = |e| self.error(format!("download {key}"), e);
-        let mut stream = self.store.get(&self.path(key)).await.map_err(wrap)?.into_stream();
-        let mut out = std::fs::File::create(&part).map_err(Self::local(&part))?;
-        while let Some(piece) = stream.next().await {
-            out.write_all(&piece.map_err(wrap)?).map_err(Self::local(&part))?;
-        }
-        out.sync_all().and_then(|()| std::fs::rename(&part, file)).map_err(Self::local(file))
+        let part = &file.with_extension("part");
+        self.again(&format!("download {key}"), || self.download_into(key, part)).await?;
+        std::fs::rename(part, file).map_err(Self::local(file))
     }
 }

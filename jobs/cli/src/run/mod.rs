@@ -14,7 +14,8 @@ use std::path::PathBuf;
 /// Flags.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  rollmill run --config examples/demo.toml\n  \
-    rollmill run --config my.toml --run s3://bucket/exp7 --endpoint http://gpu-node:8000 --rounds 3")]
+    rollmill run --config my.toml --run s3://bucket/exp7 --endpoint http://gpu-node:8000 --rounds 3\n  \
+    rollmill run --config other.toml --run runs/fork --from runs/demo --round 2")]
 pub struct Args {
     /// The configuration
     #[arg(long)]
@@ -22,6 +23,12 @@ pub struct Args {
     /// Where the run lies: a folder, or s3://bucket/prefix (default: `run` in [operations])
     #[arg(long, env = env::RUN, value_name = "URI")]
     run: Option<String>,
+    /// Fork this run instead of beginning anew: --run becomes a run of its own that begins as this one was before --round
+    #[arg(long, value_name = "URI", requires = "round")]
+    from: Option<String>,
+    /// The first round that the fork does itself
+    #[arg(long, requires = "from")]
+    round: Option<u32>,
     /// Rounds (default: `rounds` in [operations])
     #[arg(long)]
     rounds: Option<u32>,
@@ -62,7 +69,10 @@ fn on_signals() -> Result<Drain, JobError> {
 
 /// Runs the command.
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
-    let mut run = init::make(&args.config, args.run.as_deref()).await?;
+    let mut run = match args.from.as_deref().zip(args.round) {
+        Some((parent, round)) => init::fork(&args.config, args.run.as_deref(), parent, round).await?,
+        None => init::make(&args.config, args.run.as_deref()).await?,
+    };
     let file = rollmill_job::config::Config::read(&args.config)?;
     run.operations = file.operations()?;
     if args.endpoint.is_some() {

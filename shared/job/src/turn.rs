@@ -1,0 +1,57 @@
+//! The turn to seal a stage: one worker reads a hundred thousand parts, not all that see them at once.
+//!
+//! It is a lease like a shard's, and like every lease it only saves work: two that both believe in their turn write the same
+//! seal or lose to each other at its create.
+
+use crate::{JobError, Run, Stage};
+use rollmill_store::lease::{Claim, Lease, Leases};
+use serde_json::Value;
+use std::time::Duration;
+
+/// A turn that is ours.
+pub(crate) struct Turn<'a> {
+    run: &'a Run,
+    leases: Leases,
+    lease: Lease,
+    renewed: Duration,
+}
+
+/// The first pause of those that wait; it doubles up to a third of a lease's time-to-live.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+impl<'a> Turn<'a> {
+    /// Takes the turn. None: the stage is sealed, or another has the turn and `wait` is false, or we were asked to leave.
+    pub async fn take(run: &'a Run, stage: &Stage, wait: bool) -> Result<Option<Turn<'a>>, JobError> {
+        let ttl = Duration::from_secs(run.operations.lease_seconds);
+        let mut leases = Leases::new(run.attempt.clone(), format!("pid {}", std::process::id()), ttl);
+        let mut patience = PATIENCE;
+        while run.blobs.size(&stage.sealed()?).await?.is_none() {
+            let now = run.clock.monotonic();
+            match leases.claim(run.blobs.as_ref(), &stage.sealer()?, now, Value::Null).await? {
+                Claim::Held(lease) => return Ok(Some(Turn { run, leases, lease, renewed: now })),
+                Claim::Busy(_) if !wait || run.drain.is_raised() => return Ok(None),
+                Claim::Busy(_) => {
+                    tokio::select! { () = run.drain.raised() => (), () = tokio::time::sleep(patience) => () }
+                    patience = (patience * 2).min(ttl.max(Duration::from_secs(3)) / 3);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Renews the turn when it is time.
+    pub async fn keep(&mut self) -> Result<(), JobError> {
+        let now = self.run.clock.monotonic();
+        if now.saturating_sub(self.renewed) > Duration::from_secs(self.run.operations.lease_seconds) / 3 {
+            self.renewed = now;
+            // Another that took over only does the same.
+            self.leases.renew(self.run.blobs.as_ref(), &mut self.lease, Value::Null).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the turn back.
+    pub async fn leave(self) -> Result<(), JobError> {
+        Ok(self.leases.release(self.run.blobs.as_ref(), &self.lease, Value::Null).await?)
+    }
+}
