@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Crate, and the crates of this workspace it may use.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("rollmill-store", &[]),
     ("rollmill-schema", &[]),
     ("rollmill-sandbox", &[]),
@@ -22,6 +22,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("rollmill-evaluate", &["rollmill-job", "rollmill-schema"]),
     ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
+    ("rollmill-chaos", &["rollmill-job", "rollmill-schema", "rollmill-store"]),
     (
         "rollmill",
         &[
