@@ -69,14 +69,13 @@ impl History {
     /// Reads everything again. Each change is reported once.
     pub async fn recheck(&mut self, blobs: &dyn Blobs, below: &str) -> Result<(), StoreError> {
         for (object, seen) in self.objects.iter_mut().filter(|(k, _)| k.starts_with(below)) {
-            let now = blobs.get(&Key::new(object)?).await?.map(|b| sha256(&b));
-            if now.as_ref() != Some(&seen.sha256) {
+            // An object that is not there has no hash.
+            let now = blobs.get(&Key::new(object)?).await?.map(|b| sha256(&b)).unwrap_or_default();
+            if now != seen.sha256 {
                 let object = object.clone();
-                self.findings.push(match &now {
-                    None => Finding::Vanished { object },
-                    Some(_) => Finding::Changed { object },
-                });
-                seen.sha256 = now.unwrap_or_default();
+                let vanished = now.is_empty();
+                self.findings.push(if vanished { Finding::Vanished { object } } else { Finding::Changed { object } });
+                seen.sha256 = now;
             }
         }
         Ok(())

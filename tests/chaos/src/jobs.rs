@@ -140,7 +140,7 @@ pub fn write_config(dir: &Path, project: &Path, rng: &mut Rng, tasks: usize) -> 
         sources.push((files.remove(rng.below(files.len())), limit));
         left -= limit;
     }
-    let (shard, verify_shard) = (1 + rng.below(4), 1 + rng.below(4));
+    let (shard, verify_shard) = (1 + rng.below(4), 1 + rng.below(6));
     let mut text =
         format!("[verify]\nrepeats = 1\nshard_size = {verify_shard}\n[score]\nshard_size = {}\n", 2 + rng.below(6));
     text += &format!("[synthesize]\nshard_size = {shard}\n");

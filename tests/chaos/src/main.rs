@@ -45,13 +45,13 @@ struct KillArgs {
     #[arg(long, default_value_t = 20)]
     server_kills: usize,
     /// Workers side by side
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 4)]
     workers: usize,
     /// Decides who is killed when (default: a random one, which is printed)
     #[arg(long)]
     seed: Option<u64>,
     /// Tasks a run
-    #[arg(long, default_value_t = 14)]
+    #[arg(long, default_value_t = 20)]
     tasks: usize,
     /// A finished run with real trajectories: every third run kills `score` and `evaluate` on them
     #[arg(long, value_name = "FOLDER")]
