@@ -19,11 +19,13 @@ pub mod nonce;
 mod objects;
 pub mod open;
 pub mod probe;
+mod settings;
 
 pub use blobs::{Blobs, Created, Entry, StoreError};
 pub use create::{Commit, create_once};
 pub use folder::Folder;
 pub use key::Key;
 pub use nonce::{AttemptId, Nonce};
-pub use objects::{Objects, S3Settings};
-pub use open::open;
+pub use objects::Objects;
+pub use open::{bucket_of, open};
+pub use settings::{Keys, Role, S3Settings};

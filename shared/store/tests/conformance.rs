@@ -1,5 +1,6 @@
 //! One suite, run on every backend. S3 is the real SeaweedFS server, started by the end-to-end package, which sets
 //! `ROLLMILL_TEST_S3` to a run's address; here folder and memory.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use bytes::Bytes;
 use rollmill_store::{Blobs, Commit, Created, Folder, Key, Objects, create_once, probe::probe};
@@ -80,10 +81,9 @@ async fn s3() {
     };
     let settings = rollmill_store::S3Settings {
         endpoint: std::env::var("AWS_ENDPOINT_URL").ok(),
-        region: None,
         access_key: std::env::var("AWS_ACCESS_KEY_ID").ok(),
         secret_key: std::env::var("AWS_SECRET_ACCESS_KEY").ok(),
-        session_token: None,
+        ..rollmill_store::S3Settings::default()
     };
     let address = format!("{address}/conformance-{}", rollmill_store::Nonce::fresh());
     conforms(rollmill_store::open(&address, &settings).unwrap()).await;
