@@ -1,4 +1,5 @@
 //! Signals, draining and exit codes of the real `rollmill`, which Slurm and Kubernetes act on.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::{Killed, expect, program, project, small_config};
 use rollmill_schema::{Admission, Row, decode};

@@ -27,3 +27,4 @@ pub mod server;
 pub mod stage;
 pub mod tally;
 pub mod weed;
+mod worker;
