@@ -29,6 +29,8 @@ pub struct Settings {
     pub freezes: usize,
     /// Times to kill the server with -9, at least.
     pub server_kills: usize,
+    /// No run is begun after so long, however much was killed.
+    pub at_most: Duration,
     /// Workers side by side.
     pub workers: usize,
     /// The `rollmill` program.
@@ -62,12 +64,13 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Tally> {
         let server_kills = if settings.store == Kind::S3 { settings.server_kills } else { 0 };
         t.kills < settings.kills || t.frozen < settings.freezes || t.server_kills < server_kills
     };
-    while wanted(&tally) {
+    while wanted(&tally) && started.elapsed() < settings.at_most {
         let findings = tally.findings.len();
         let dir = home.path().join(format!("run-{}", tally.runs));
         std::fs::create_dir(&dir)?;
         one(settings, &dir, &mut rng, &mut tally, server.as_mut()).await?;
         reap(&server);
+        tally.findings[findings..].iter().for_each(|(_, finding)| eprintln!("chaos: FINDING {finding}"));
         if tally.findings.len() > findings && settings.store == Kind::Folder {
             let kept = std::env::temp_dir().join(format!("rollmill-chaos-{}-{}", std::process::id(), tally.runs));
             std::fs::rename(&dir, &kept)?;

@@ -94,8 +94,10 @@ pub fn score(operations: Operations, version: &str, split: &str, round: u32) -> 
     }
 }
 
-/// `evaluate` of what was scored.
+/// `evaluate` of what was scored: one shard of some hundred items that cost nothing, so that chunks of one would measure
+/// the store.
 pub fn evaluate(operations: Operations, version: &str, split: &str, round: u32) -> Command {
+    let operations = Operations { chunk_items: 20 * operations.chunk_items, ..operations };
     let mut args = operations.flags("evaluate");
     let round_text = round.to_string();
     args.extend(["--score-version", version, "--split", split, "--round", &round_text].map(String::from));

@@ -44,6 +44,9 @@ struct KillArgs {
     /// Times to kill the server with -9 (s3 only)
     #[arg(long, default_value_t = 20)]
     server_kills: usize,
+    /// Begin no run after so many minutes, however much was killed
+    #[arg(long, default_value_t = 600)]
+    minutes: u64,
     /// Workers side by side
     #[arg(long, default_value_t = 4)]
     workers: usize,
@@ -102,6 +105,7 @@ async fn kill(args: KillArgs) -> anyhow::Result<Exit> {
         kills: args.kills,
         freezes: args.freezes,
         server_kills: args.server_kills,
+        at_most: std::time::Duration::from_secs(60 * args.minutes),
         workers: args.workers.max(2),
         rollmill,
         counted,

@@ -2,7 +2,7 @@
 //!
 //! The harness makes itself the reaper of its descendants (`PR_SET_CHILD_SUBREAPER`): whatever a killed worker leaves becomes
 //! its child, so that what is left behind is known exactly, also beside other runs on the same machine.
-#![allow(unsafe_code)] // prctl, kill(2) and waitpid(2) have no safe wrapper in std
+#![allow(unsafe_code)] // prctl, kill(2), waitpid(2) and clock_gettime(2) have no safe wrapper in std
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,6 +53,14 @@ pub fn orphans(own: &BTreeSet<u32>) -> Vec<u32> {
         }
     }
     living
+}
+
+/// Processor time this thread has used: what a measurement costs, whatever else runs on the machine.
+pub fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local of the right type.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Children of all threads of this process.

@@ -77,7 +77,8 @@ impl Fire<'_> {
                 break;
             }
             if started.elapsed() > STUCK_AFTER {
-                self.find(Finding::Worker { what: format!("{} is not done after {STUCK_AFTER:?}", command.name) });
+                let what = format!("{} is not done after {STUCK_AFTER:?}: {}", command.name, self.state(command));
+                self.find(Finding::Worker { what });
                 break;
             }
             tokio::time::sleep(self.tick()).await;
@@ -94,6 +95,17 @@ impl Fire<'_> {
 
     pub(crate) fn find(&mut self, finding: Finding) {
         self.tally.findings.push((self.tally.runs, finding));
+    }
+
+    /// How far a stage is, for a finding.
+    fn state(&self, command: &Command) -> String {
+        let Some((stage, _)) = &command.stage else { return String::new() };
+        let count = |kind: &str| {
+            let prefix = format!("control/{}/{kind}/", stage.name());
+            self.history.objects.keys().filter(|k| k.starts_with(&prefix)).count()
+        };
+        let (done, operations) = (cost::saved_keys(self.history, stage).len(), self.operations);
+        format!("{} terms, {} chunks, {done} items saved, {operations:?}", count("leases"), count("chunks"))
     }
 
     pub(crate) fn ttl(&self) -> Duration {

@@ -3,6 +3,7 @@
 use rollmill_chaos::campaign::{self, Settings};
 use rollmill_chaos::place::Kind;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_killed_on_a_folder_lose_and_double_nothing() {
@@ -12,6 +13,7 @@ async fn workers_killed_on_a_folder_lose_and_double_nothing() {
         kills: 60,
         freezes: 2,
         server_kills: 0,
+        at_most: Duration::MAX,
         workers: 3,
         rollmill: rollmill_e2e::program("rollmill"),
         counted: env!("CARGO_BIN_EXE_rollmill-chaos").into(),

@@ -3,6 +3,7 @@
 use rollmill_chaos::campaign::{self, Settings};
 use rollmill_chaos::place::Kind;
 use rollmill_chaos::weed;
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_and_the_server_are_killed_and_nothing_is_lost_or_doubled() {
@@ -15,6 +16,7 @@ async fn workers_and_the_server_are_killed_and_nothing_is_lost_or_doubled() {
         kills: 30,
         freezes: 1,
         server_kills: 1,
+        at_most: Duration::MAX,
         workers: 2,
         rollmill: rollmill_e2e::program("rollmill"),
         counted: env!("CARGO_BIN_EXE_rollmill-chaos").into(),
