@@ -1,7 +1,7 @@
 # `make demo` shows a whole run on this machine; `make test` sets up what the tests need and runs them all.
 SHELL := /bin/bash
 SETUP := infra/setup
-.PHONY: demo test chaos lint build setup clean
+.PHONY: demo test chaos nfs lint build setup clean
 
 demo:
 	@bash $(SETUP)/setup.sh
@@ -14,6 +14,9 @@ test:
 chaos:
 	@bash $(SETUP)/setup.sh test
 	@bash $(SETUP)/chaos.sh
+
+nfs:
+	@bash $(SETUP)/nfs.sh
 
 lint:
 	@bash -c '. $(SETUP)/env.sh && cargo fmt --all --check && cargo clippy --workspace --all-targets -- -D warnings'

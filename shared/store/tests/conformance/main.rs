@@ -1,6 +1,8 @@
 //! One suite, run on every backend. S3 is the real SeaweedFS server, started by the end-to-end package, which sets
-//! `ROLLMILL_TEST_S3` to a run's address; here folder and memory.
+//! `ROLLMILL_TEST_S3` to a run's address; here folder and memory; NFS in `nfs.rs`.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
+
+mod nfs;
 
 use bytes::Bytes;
 use rollmill_store::{Blobs, Commit, Created, Folder, Key, Objects, create_once, probe::probe};
