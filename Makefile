@@ -1,7 +1,7 @@
 # `make demo` shows a whole run on this machine; `make test` sets up what the tests need and runs them all.
 SHELL := /bin/bash
 SETUP := infra/setup
-.PHONY: demo test lint build setup clean
+.PHONY: demo test chaos nfs lint build setup clean
 
 demo:
 	@bash $(SETUP)/setup.sh
@@ -10,6 +10,13 @@ demo:
 test:
 	@bash $(SETUP)/setup.sh test
 	@bash $(SETUP)/test.sh
+
+chaos:
+	@bash $(SETUP)/setup.sh test
+	@bash $(SETUP)/chaos.sh
+
+nfs:
+	@bash $(SETUP)/nfs.sh
 
 lint:
 	@bash -c '. $(SETUP)/env.sh && cargo fmt --all --check && cargo clippy --workspace --all-targets -- -D warnings'

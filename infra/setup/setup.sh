@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets this machine up: system packages (asks first; YES=1 does not), toolchain, CPU libtorch, the base model's file, and
-# with `test` the services that tests need. Everything is pinned and checked by hash; a second run downloads nothing.
+# with `test` the services that tests need, with STORE=s3 the S3 server. Everything is pinned and checked by hash; a second run
+# downloads nothing.
 # usage: setup.sh [test]
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -8,6 +9,11 @@ mkdir -p "$ROLLMILL_CACHE"/{downloads,models}
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 2; }
+
+case ${STORE:-} in
+    ''|folder|s3) ;;
+    *) die "STORE=$STORE is unknown: folder or s3" ;;
+esac
 
 system_packages() {
     local missing=()
@@ -99,8 +105,6 @@ system_packages
 toolchain
 libtorch
 model_file
-if [ "${1:-}" = test ]; then
-    seaweed
-    transformers
-fi
+if [ "${1:-}" = test ] || [ "${STORE:-}" = s3 ]; then seaweed; fi
+if [ "${1:-}" = test ]; then transformers; fi
 say "ready"

@@ -17,6 +17,7 @@ for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.js
     "transformers:${ROLLMILL_TRANSFORMERS:-none}"; do
     [ -e "${part#*:}" ] || echo "skipped: tests that need ${part%%:*} (${part#*:} is not there)"
 done
+[ -n "${ROLLMILL_TEST_NFS:-}" ] || echo "skipped: tests that need nfs (\`make nfs\` runs them in a machine of their own)"
 # Doc tests apart: nextest does not run them.
 cargo test --workspace --doc
 if cargo nextest --version >/dev/null 2>&1; then

@@ -1,31 +1,57 @@
 #!/usr/bin/env bash
 # Runs a command beside a SeaweedFS S3 server on loopback, which is started for it and stopped by its pid.
-# usage: weed.sh COMMAND...   The command sees AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ROLLMILL_TEST_S3.
+# usage: weed.sh COMMAND...   The command sees AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION.
+# With WEED_DATA=FOLDER the data stays there for the next call. Without it the data goes with the command, and tests get a bucket
+# (ROLLMILL_TEST_S3) and a key that may only read and list (ROLLMILL_TEST_S3_READER, id:secret).
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 weed=$ROLLMILL_CACHE/seaweedfs/weed
-[ -x "$weed" ] || exec "$@"
+if [ ! -x "$weed" ]; then
+    [ -z "${WEED_DATA:-}" ] || { echo "weed: there is no S3 server for this machine" >&2; exit 2; }
+    exec "$@"
+fi
 dir=$(mktemp -d)
-read -r master volume filer s3 <<<"$(python3 - <<'P'
-import socket
-# Ports p with p + 10000 free as well: SeaweedFS adds that for gRPC.
-found, p = [], 20000 + (__import__("os").getpid() * 7) % 9000
-while len(found) < 4:
-    p += 1
+data=${WEED_DATA:-$dir/data}
+mkdir -p "$data"
+# A server finds its data again on the ports it had, so they stay with the data while they are free.
+read -r master volume filer s3 <<<"$(python3 - "$data/.ports" <<'P'
+import os, socket, sys
+
+def free(p):
+    """Whether p and p + 10000, which SeaweedFS takes for gRPC, can be bound."""
     try:
         for q in (p, p + 10000):
-            s = socket.socket(); s.bind(("127.0.0.1", q)); s.close()
-        found.append(p)
+            s = socket.socket()
+            # As the server does: a port it has just left is free.
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", q))
+            s.close()
+        return True
     except OSError:
-        pass
-print(*found)
+        return False
+
+file = sys.argv[1]
+ports = [int(p) for p in open(file).read().split()] if os.path.exists(file) else []
+if len(ports) != 4 or not all(map(free, ports)):
+    ports, p = [], 20000 + (os.getpid() * 7) % 9000
+    while len(ports) < 4:
+        p += 1
+        if free(p):
+            ports.append(p)
+    with open(file, "w") as out:
+        print(*ports, file=out)
+print(*ports)
 P
 )"
 cat > "$dir/iam.json" <<'J'
-{"identities":[{"name":"test","credentials":[{"accessKey":"testkey","secretKey":"testsecret"}],"actions":["Admin","Read","List","Tagging","Write"]}]}
+{"identities":[
+ {"name":"test","credentials":[{"accessKey":"testkey","secretKey":"testsecret"}],"actions":["Admin","Read","List","Tagging","Write"]},
+ {"name":"reader","credentials":[{"accessKey":"readkey","secretKey":"readsecret"}],"actions":["Read","List"]}]}
 J
-mkdir "$dir/data"
-"$weed" mini -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$dir/data" -master.port="$master" -volume.port="$volume" \
+# In a session of its own: Ctrl-C is for the command, which still needs the server while it drains. It ends with this script.
+apart=(setsid)
+command -v setpriv >/dev/null && apart+=(setpriv --pdeathsig TERM)
+"${apart[@]}" "$weed" mini -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$data" -master.port="$master" -volume.port="$volume" \
     -filer.port="$filer" -s3.port="$s3" -s3.config="$dir/iam.json" -admin.ui=false -webdav=false >"$dir/log" 2>&1 &
 pid=$!
 stop() { kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; rm -rf "$dir"; }
@@ -36,7 +62,10 @@ for _ in $(seq 600); do
     kill -0 "$pid" 2>/dev/null || { echo "weed: the S3 server ended:" >&2; tail -5 "$dir/log" >&2; exit 1; }
     sleep 0.1
 done
-export AWS_ENDPOINT_URL=http://127.0.0.1:$s3 AWS_ACCESS_KEY_ID=testkey AWS_SECRET_ACCESS_KEY=testsecret
-export AWS_REGION=us-east-1 ROLLMILL_TEST_S3=s3://rollmill-test ROLLMILL_WEED_PID=$pid
-python3 "$here/make_bucket.py" rollmill-test
+export AWS_ENDPOINT_URL=http://127.0.0.1:$s3 AWS_ACCESS_KEY_ID=testkey AWS_SECRET_ACCESS_KEY=testsecret AWS_REGION=us-east-1
+export ROLLMILL_WEED_PID=$pid
+if [ -z "${WEED_DATA:-}" ]; then
+    export ROLLMILL_TEST_S3=s3://rollmill-test ROLLMILL_TEST_S3_READER=readkey:readsecret
+    python3 "$here/make_bucket.py" rollmill-test
+fi
 "$@"

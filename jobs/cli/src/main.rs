@@ -1,5 +1,6 @@
 //! `rollmill`: the front. Every job is a subcommand; `run` does all rounds on this machine.
 
+mod bucket;
 mod checks;
 mod doctor;
 mod gc;

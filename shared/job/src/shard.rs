@@ -68,7 +68,7 @@ impl<J: Job> ShardWork<'_, J> {
             .map(|key| items::attempt(self.job, key, operations.item_tries, self.notebook))
             .collect();
         let mut rows = futures::stream::iter(left).buffer_unordered(self.job.concurrency().max(1));
-        let mut renew = tokio::time::interval(Duration::from_secs(operations.lease_seconds.max(3)) / 3);
+        let mut renew = tokio::time::interval(Duration::from_secs(operations.lease_seconds.max(1)) / 3);
         let mut save = tokio::time::interval(Duration::from_secs(operations.chunk_seconds.max(1)));
         renew.tick().await;
         save.tick().await;

@@ -52,6 +52,23 @@ pub enum StoreError {
         /// What the backend said.
         reason: String,
     },
+    /// There is nothing to sign requests with.
+    #[error(
+        "{store}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (temporary ones: AWS_SESSION_TOKEN too), or \
+        ROLLMILL_INSTANCE_CREDENTIALS=1 on a machine with an instance role"
+    )]
+    NoCredentials {
+        /// The store's address.
+        store: String,
+    },
+    /// One half of a key pair.
+    #[error("{store}: half of the credentials: the {missing} is missing")]
+    HalfCredentials {
+        /// The store's address.
+        store: String,
+        /// The half that is missing.
+        missing: &'static str,
+    },
     /// Nothing answers at the address, or the bucket is not there.
     #[error("{store}: cannot be reached ({reason}); check the address, the bucket's name and the endpoint")]
     Unreachable {

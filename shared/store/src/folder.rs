@@ -1,9 +1,15 @@
 //! A run in a folder. The create is ours: write below `.staging/<attempt>` on the same file system, fsync, hard link to the
 //! final name, fsync of the directory. A hard link fails if the name is taken, so it is create-only on every POSIX disk.
+//!
+//! On NFS too, but there an answer can be lost: a link that was made says "exists" when it is asked for again. [`crate::create_once`]
+//! reads back, as on a bucket. ARCHITECTURE.md says what else holds there, `tests/conformance` tries it.
+
+mod network;
 
 use crate::{AttemptId, Blobs, Created, Entry, Key, StoreError};
 use async_trait::async_trait;
 use bytes::Bytes;
+use network::{absent, find, may_pass};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -39,8 +45,8 @@ impl Folder {
     fn create_blocking(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError> {
         let target = self.path(key);
         let staged = self.staged()?;
-        let written = write_synced(&staged, bytes).map_err(|e| disk(&staged, e));
-        let linked = written.and_then(|()| link_new(&staged, &target).map_err(|e| disk(&target, e)));
+        let written = write_synced(&staged, bytes).map_err(|e| self.error(&staged, e));
+        let linked = written.and_then(|()| link_new(&staged, &target).map_err(|e| self.error(&target, e)));
         let _ = fs::remove_file(&staged);
         linked
     }
@@ -48,13 +54,27 @@ impl Folder {
     fn upload_blocking(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
         let target = self.path(key);
         let staged = self.staged()?;
-        fs::copy(file, &staged).map_err(|e| disk(file, e))?;
+        fs::copy(file, &staged).map_err(|e| self.error(file, e))?;
         let moved = File::open(&staged)
             .and_then(|f| f.sync_all())
             .and_then(|()| fs::create_dir_all(parent(&target)))
-            .and_then(|()| fs::rename(&staged, &target))
+            .and_then(|()| rename(&staged, &target))
             .and_then(|()| sync_dir(parent(&target)));
-        moved.map_err(|e| disk(&target, e))
+        moved.map_err(|e| self.error(&target, e))
+    }
+
+    /// What `look` finds at `path`.
+    fn find<T>(&self, path: &Path, look: impl Fn() -> io::Result<T>) -> Result<Option<T>, StoreError> {
+        find(&self.root, path, look).map_err(|e| self.error(path, e))
+    }
+
+    fn error(&self, path: &Path, e: io::Error) -> StoreError {
+        match may_pass(&e) {
+            true => {
+                StoreError::Transient { store: self.address(), what: path.display().to_string(), reason: e.to_string() }
+            }
+            false => disk(path, e),
+        }
     }
 }
 
@@ -92,11 +112,11 @@ fn link_new(staged: &Path, target: &Path) -> io::Result<Created> {
     }
 }
 
-fn absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(v) => Ok(Some(v)),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(e) => Err(e),
+/// Moves a file to where nobody else writes. That it is gone and the target there means that an answer was lost.
+fn rename(staged: &Path, target: &Path) -> io::Result<()> {
+    match fs::rename(staged, target) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && target.is_file() => Ok(()),
+        other => other,
     }
 }
 
@@ -114,7 +134,7 @@ fn quiet_for(dir: &Path) -> io::Result<(u64, Duration)> {
 }
 
 fn walk(root: &Path, dir: &Path, found: &mut Vec<Entry>) -> io::Result<()> {
-    let Some(entries) = absent(fs::read_dir(dir))? else { return Ok(()) };
+    let Some(entries) = find(root, dir, || fs::read_dir(dir))? else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
         let path = entry.path();
@@ -142,18 +162,18 @@ impl Blobs for Folder {
 
     async fn get(&self, key: &Key) -> Result<Option<Bytes>, StoreError> {
         let path = self.path(key);
-        absent(fs::read(&path)).map(|b| b.map(Bytes::from)).map_err(|e| disk(&path, e))
+        self.find(&path, || fs::read(&path)).map(|b| b.map(Bytes::from))
     }
 
     async fn size(&self, key: &Key) -> Result<Option<u64>, StoreError> {
         let path = self.path(key);
-        absent(fs::metadata(&path)).map(|m| m.map(|m| m.len())).map_err(|e| disk(&path, e))
+        self.find(&path, || fs::metadata(&path)).map(|m| m.map(|m| m.len()))
     }
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Entry>, StoreError> {
         let dir = self.path(prefix);
         let mut found = Vec::new();
-        walk(&self.root, &dir, &mut found).map_err(|e| disk(&dir, e))?;
+        walk(&self.root, &dir, &mut found).map_err(|e| self.error(&dir, e))?;
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
     }
@@ -168,7 +188,7 @@ impl Blobs for Folder {
 
     async fn delete(&self, key: &Key) -> Result<(), StoreError> {
         let path = self.path(key);
-        absent(fs::remove_file(&path)).map(|_| ()).map_err(|e| disk(&path, e))
+        absent(fs::remove_file(&path)).map(|_| ()).map_err(|e| self.error(&path, e))
     }
 
     async fn unfinished(&self, age: Duration, remove: bool) -> Result<Vec<(String, u64)>, StoreError> {
@@ -199,7 +219,8 @@ impl Blobs for Folder {
     async fn download(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
         let from = self.path(key);
         let part = file.with_extension("part");
-        fs::copy(&from, &part).map_err(|e| disk(&from, e))?;
+        let missing = || disk(&from, io::ErrorKind::NotFound.into());
+        self.find(&from, || fs::copy(&from, &part))?.ok_or_else(missing)?;
         fs::rename(&part, file).map_err(|e| disk(file, e))
     }
 }

@@ -21,11 +21,13 @@ pub mod open;
 pub mod pace;
 mod pause;
 pub mod probe;
+mod settings;
 
 pub use blobs::{Blobs, Created, Entry, PAGE, StoreError};
 pub use create::{Commit, create_once};
 pub use folder::Folder;
 pub use key::Key;
 pub use nonce::{AttemptId, Nonce};
-pub use objects::{Objects, S3Settings};
-pub use open::open;
+pub use objects::Objects;
+pub use open::{bucket_of, open};
+pub use settings::{Keys, Role, S3Settings};

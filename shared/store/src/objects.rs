@@ -6,35 +6,20 @@
 
 use crate::pace::{Pace, PacedConnector};
 use crate::pause::Pauses;
-use crate::{Blobs, Created, Entry, Key, StoreError};
+use crate::settings::retry;
+use crate::{Blobs, Created, Entry, Key, S3Settings, StoreError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use object_store::aws::S3ConditionalPut;
 use object_store::client::{HttpConnector, ReqwestConnector};
 use object_store::{
-    ClientOptions, Error as Backend, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    RetryConfig, memory::InMemory, path::Path as ObjectPath,
+    Error as Backend, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, memory::InMemory,
+    path::Path as ObjectPath,
 };
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How to reach a bucket. Taken from the usual `AWS_*` variables by [`crate::open`].
-#[derive(Clone, Default)]
-pub struct S3Settings {
-    /// Address of an S3-compatible server; none means AWS.
-    pub endpoint: Option<String>,
-    /// Region; S3-compatible servers mostly ignore it.
-    pub region: Option<String>,
-    /// Access key id.
-    pub access_key: Option<String>,
-    /// Its secret.
-    pub secret_key: Option<String>,
-    /// A session token, with temporary credentials.
-    pub session_token: Option<String>,
-}
 
 /// Objects of one prefix of an `object_store` backend.
 pub struct Objects {
@@ -75,26 +60,12 @@ impl Objects {
         seed: u64,
     ) -> Result<Objects, StoreError> {
         let address = format!("s3://{bucket}/{prefix}");
-        let client = ClientOptions::new()
-            .with_connect_timeout(Duration::from_secs(5))
-            .with_timeout(Duration::from_secs(120))
-            .with_allow_http(true);
-        let mut builder = AmazonS3Builder::new()
+        let builder = settings
+            .builder(&address)?
             .with_bucket_name(bucket)
-            .with_region(settings.region.as_deref().unwrap_or("us-east-1"))
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_http_connector(PacedConnector { inner: http, pace: Arc::new(Pace::default()) })
-            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
-            .with_client_options(client);
-        if let Some(endpoint) = &settings.endpoint {
-            builder = builder.with_endpoint(endpoint);
-        }
-        if let (Some(id), Some(secret)) = (&settings.access_key, &settings.secret_key) {
-            builder = builder.with_access_key_id(id).with_secret_access_key(secret);
-        }
-        if let Some(token) = &settings.session_token {
-            builder = builder.with_token(token);
-        }
+            .with_retry(retry(0));
         let bad = |e: Backend| StoreError::BadAddress { address: address.clone(), reason: e.to_string() };
         let store = Arc::new(builder.build().map_err(bad)?);
         Ok(Objects { store, prefix: prefix.trim_matches('/').into(), address, seed })
@@ -189,7 +160,7 @@ fn absent<T>(answer: Result<T, Backend>) -> Result<Option<T>, Backend> {
 }
 
 /// The innermost message: what the server or the socket said, without the wrappers.
-fn root_cause(e: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(e: &dyn std::error::Error) -> String {
     let mut last = e;
     while let Some(inner) = last.source() {
         last = inner;

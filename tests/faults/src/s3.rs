@@ -86,13 +86,8 @@ impl Connector {
     /// A store over it.
     pub fn store(&self) -> Result<Objects, StoreError> {
         let key = || Some("key".to_string());
-        let settings = S3Settings {
-            endpoint: Some("http://127.0.0.1:1".into()),
-            region: None,
-            access_key: key(),
-            secret_key: key(),
-            session_token: None,
-        };
+        let endpoint = Some("http://127.0.0.1:1".into());
+        let settings = S3Settings { endpoint, access_key: key(), secret_key: key(), ..S3Settings::default() };
         Objects::s3_over("bucket", "run", &settings, Arc::new(self.clone()), 7)
     }
 

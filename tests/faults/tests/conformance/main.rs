@@ -1,6 +1,8 @@
 //! The conformance suite on every store there is: folder, memory, the real SeaweedFS, the fault injectors without a fault,
 //! and servers with bad habits, which are refused or survived.
 
+mod nfs;
+
 use rollmill_faults::conformance::conforms;
 use rollmill_faults::s3::{Connector, Habits, Server};
 use rollmill_faults::{Line, World};
