@@ -42,6 +42,7 @@ pub struct History {
 
 /// Prefixes that hold create-only objects. The probe's object is removed by whoever made it.
 const PREFIXES: [&str; 2] = ["control", "tables"];
+const RUN: &str = "run.toml";
 const PROBE: &str = "control/probe/";
 
 impl History {
@@ -58,12 +59,22 @@ impl History {
                     self.findings.push(Finding::Vanished { object: key });
                     continue;
                 };
-                let content = self.content(&key, &bytes);
-                self.objects.insert(key.clone(), Seen { sha256: sha256(&bytes), when: Instant::now(), content });
+                self.note(&key, &bytes);
                 fresh.push(key);
             }
         }
+        if !self.objects.contains_key(RUN)
+            && let Some(bytes) = blobs.get(&Key::new(RUN)?).await?
+        {
+            self.note(RUN, &bytes);
+            fresh.push(RUN.into());
+        }
         Ok(fresh)
+    }
+
+    fn note(&mut self, key: &str, bytes: &bytes::Bytes) {
+        let content = self.content(key, bytes);
+        self.objects.insert(key.into(), Seen { sha256: sha256(bytes), when: Instant::now(), content });
     }
 
     /// Reads everything again. Each change is reported once.

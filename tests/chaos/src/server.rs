@@ -11,7 +11,11 @@ pub struct Server {
     weed: Weed,
     state: State,
     silent_since: Option<Instant>,
+    settled_at: Option<Instant>,
 }
+
+/// How long after it gives everything again calls may still fail: its parts register with each other one by one.
+const SETTLES: Duration = Duration::from_secs(15);
 
 enum State {
     Up,
@@ -22,7 +26,7 @@ enum State {
 impl Server {
     /// A server that runs.
     pub fn new(weed: Weed) -> Server {
-        Server { weed, state: State::Up, silent_since: None }
+        Server { weed, state: State::Up, silent_since: None, settled_at: None }
     }
 
     /// The server itself.
@@ -33,6 +37,11 @@ impl Server {
     /// Whether it is meant to answer now.
     pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up)
+    }
+
+    /// Whether calls may fail now.
+    pub fn may_fail(&self) -> bool {
+        !self.is_up() || self.settled_at.is_some_and(|at| Instant::now() < at)
     }
 
     /// Kills it with -9; it is started again after `down`.
@@ -59,6 +68,7 @@ impl Server {
     pub fn recovered(&mut self) {
         self.state = State::Up;
         self.silent_since = None;
+        self.settled_at = Some(Instant::now() + SETTLES);
     }
 
     /// It answered.

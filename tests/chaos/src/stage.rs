@@ -177,31 +177,39 @@ impl Fire<'_> {
         }
     }
 
-    /// A fresh worker that nobody disturbs must end with 0.
+    /// A fresh worker that nobody disturbs must end with 0; with 75, and be run again, only while the server comes back.
     async fn finish(&mut self, command: &Command) -> anyhow::Result<()> {
+        loop {
+            let outage = self.server.as_ref().is_some_and(|s| s.may_fail());
+            let (code, said) = self.undisturbed(command).await?;
+            if code == Some(75) && outage {
+                continue;
+            }
+            if code != Some(0) {
+                let what = format!("a fresh {} ended with {code:?}: {}", command.name, said.trim());
+                self.find(Finding::Worker { what });
+            }
+            return self.observe().await.map(drop);
+        }
+    }
+
+    /// Code and output of a worker that is left alone; no code, if it does not end.
+    async fn undisturbed(&mut self, command: &Command) -> anyhow::Result<(Option<i32>, String)> {
         self.tally.workers += 1;
         let log = self.logs.join("fresh.log");
         let mut child = self.spawn(command, &log)?;
         let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break Some(status);
-            }
-            if started.elapsed() > STUCK_AFTER {
-                child.kill()?;
-                child.wait()?;
-                break None;
-            }
+        let mut code = None;
+        while code.is_none() && started.elapsed() < STUCK_AFTER {
+            code = child.try_wait()?.map(|status| status.code().unwrap_or(-1));
             self.observe().await?;
             tokio::time::sleep(self.tick()).await;
-        };
-        let code = status.and_then(|s| s.code());
-        if code != Some(0) {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
-            let what = format!("a fresh {} ended with {code:?}: {}", command.name, text.trim());
-            self.find(Finding::Worker { what });
         }
-        self.observe().await.map(drop)
+        if code.is_none() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok((code, std::fs::read_to_string(&log).unwrap_or_default()))
     }
 
     /// Checks the finished stage and adds up what the kills cost.

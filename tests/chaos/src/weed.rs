@@ -88,6 +88,8 @@ impl Weed {
         command.args([format!("-master.port={master}"), format!("-volume.port={volume}")]);
         command.args([format!("-filer.port={filer}"), format!("-s3.port={s3}")]);
         command.arg(format!("-s3.config={}", self.dir.path().join("iam.json").display()));
+        // Its logs go to the folder for temporary files.
+        command.env("TMPDIR", self.dir.path());
         command.current_dir(self.dir.path()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         self.child = Some(process::start(&mut command).context("weed cannot be started")?);
         Ok(())
@@ -127,6 +129,15 @@ impl Drop for Weed {
     fn drop(&mut self) {
         // It dies with this process in any case.
         let _ = self.kill();
+        // A server that is killed leaves its sockets, whose place is fixed.
+        let ours: Vec<String> =
+            self.ports.iter().flat_map(|p| [format!("-{p}.sock"), format!("-grpc-{}.sock", p + 10_000)]).collect();
+        for entry in std::fs::read_dir("/tmp").into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with("seaweedfs-") && ours.iter().any(|end| name.ends_with(end)) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }
 

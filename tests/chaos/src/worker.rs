@@ -41,7 +41,7 @@ impl Fire<'_> {
         let child = self.spawn(command, &log)?;
         let started = Instant::now();
         let due = if let Fate::KillAfter(life) = fate { Some(started + life) } else { None };
-        let outage = self.server.as_ref().is_some_and(|s| !s.is_up());
+        let outage = self.server.as_ref().is_some_and(|s| s.may_fail());
         Ok(Worker { child, started, fate, events: 0, due, frozen: None, thawed: false, outage, log })
     }
 
