@@ -15,10 +15,13 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The root of the project.
+/// The root of the project: the nearest folder above the test's package that has the lock file. Asked at run time, because
+/// two checkouts that share a target folder also share what was compiled.
 pub fn project() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("the package lies below the project").to_path_buf()
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = package.or_else(|| std::env::current_dir().ok()).expect("a test runs somewhere");
+    let root = here.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.expect("the package lies in the project").to_path_buf()
 }
 
 /// Whether `name` must be there.

@@ -1,8 +1,10 @@
-//! The bucket part of `rollmill init`: flags, and the report.
+//! The bucket part of `rollmill init` and `rollmill gc`: flags, the report, uploads that nobody completed.
 
-use rollmill_bucket::{Bucket, BucketError, Wishes, prepare};
+use rollmill_bucket::{Bucket, BucketError, Sweep, Wishes, prepare};
+use rollmill_job::Clock;
 use rollmill_job::{JobError, env};
 use rollmill_store::bucket_of;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Flags.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,13 +36,34 @@ pub async fn set_up(address: &str, args: &BucketArgs) -> Result<(), JobError> {
         versioning: args.versioning,
         abort_uploads_days: (args.abort_uploads_days > 0).then_some(args.abort_uploads_days),
     };
-    let failed = |error| match error {
+    let bucket = Bucket::open(address, &env::s3_settings()).await.map_err(|e| failed(address, e))?;
+    let report = prepare(&bucket, &wishes).await.map_err(|e| failed(address, e))?;
+    print!("{report}");
+    report.refusal().map_or(Ok(()), |refusal| Err(failed(address, refusal)))
+}
+
+/// Names of uploads below the run's prefix that are older than `age`; aborts them if `apply`. A folder has none.
+pub async fn abandoned_uploads(
+    address: &str,
+    clock: &dyn Clock,
+    age: Duration,
+    apply: bool,
+) -> Result<Vec<String>, JobError> {
+    if bucket_of(address)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let bucket = Bucket::open(address, &env::s3_settings()).await.map_err(|e| failed(address, e))?;
+    let now = UNIX_EPOCH + clock.wall();
+    let uploads = bucket.abandoned_uploads(age, now).await.map_err(|e| failed(address, e))?;
+    let sweep = if apply { Sweep::Abort } else { Sweep::Dry };
+    bucket.abort_uploads(&uploads, sweep).await.map_err(|e| failed(address, e))?;
+    Ok(uploads.into_iter().map(|upload| upload.key).collect())
+}
+
+fn failed(address: &str, error: BucketError) -> JobError {
+    match error {
         BucketError::Store(e) => JobError::Store(e),
         // The address or the rights are wrong: running the same command again changes nothing.
         other => JobError::Config { place: address.into(), reason: other.to_string() },
-    };
-    let bucket = Bucket::open(address, &env::s3_settings()).await.map_err(failed)?;
-    let report = prepare(&bucket, &wishes).await.map_err(failed)?;
-    print!("{report}");
-    report.refusal().map_or(Ok(()), |refusal| Err(failed(refusal)))
+    }
 }

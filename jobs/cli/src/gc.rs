@@ -1,5 +1,6 @@
 //! `rollmill gc`: says what a run no longer needs, and removes it when asked.
 
+use crate::bucket;
 use crate::grade::Format;
 use rollmill_job::gc::{self, Garbage, GcOptions, Why};
 use rollmill_job::{Exit, JobError, Run, env};
@@ -33,7 +34,10 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::open(&args.run).await?;
     let older_than = Duration::from_secs(args.older_than.saturating_mul(3600));
     let options = GcOptions { keep_checkpoints: args.keep_checkpoints, older_than, apply: args.apply };
-    let found = gc::collect(&run, options).await?;
+    let mut found = gc::collect(&run, options).await?;
+    // No listing of objects shows them, and only the bucket's own interface ends them. Their sizes are not told.
+    let uploads = bucket::abandoned_uploads(&args.run, run.clock.as_ref(), older_than, args.apply).await?;
+    found.extend(uploads.into_iter().map(|name| Garbage { name, bytes: 0, why: Why::Unfinished }));
     match args.format {
         Format::Json => println!("{}", serde_json::json!({"applied": args.apply, "garbage": found})),
         Format::Text => print(&found, args.apply),

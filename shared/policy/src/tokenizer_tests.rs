@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 pub(crate) fn tiny_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiny")
+    PathBuf::from("fixtures/tiny")
 }
 
 pub(crate) fn tiny() -> Tokenizer {

@@ -13,7 +13,7 @@ fn origin() -> Provenance {
 }
 
 fn check<R: Row + PartialEq + std::fmt::Debug>(rows: Vec<R>) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = PathBuf::from("tests/golden");
     let file = folder.join(format!("{}-v{}.parquet", R::TABLE, R::VERSION));
     let json = file.with_extension("json");
     if std::env::var_os("ROLLMILL_BLESS").is_some() && !file.exists() {

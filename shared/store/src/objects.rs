@@ -2,6 +2,7 @@
 //!
 //! Its own retries are off: it reports 409 as "already exists", and a create it retried would meet its own first try. What may
 //! be repeated blindly is repeated here with full jitter; creates are repeated by [`crate::create_once`], which reads back.
+//! Only uploads keep its retries: they go to names of the attempt's own, and a part that fails need not cost the whole file.
 //! How many requests are open at once follows the server's 503 and 429 answers ([`crate::pace`]).
 
 use crate::pace::{Pace, PacedConnector};
@@ -24,6 +25,8 @@ use std::sync::Arc;
 /// Objects of one prefix of an `object_store` backend.
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
+    /// The same with retries of every request.
+    uploads: Arc<dyn ObjectStore>,
     prefix: String,
     address: String,
     /// Makes this process's pauses unlike those of others.
@@ -39,7 +42,8 @@ const TRIES: u32 = 8;
 impl Objects {
     /// A store in memory, for tests.
     pub fn memory() -> Objects {
-        Objects { store: Arc::new(InMemory::new()), prefix: "run".into(), address: "memory:".into(), seed: 0 }
+        let store = Arc::new(InMemory::new());
+        Objects { uploads: store.clone(), store, prefix: "run".into(), address: "memory:".into(), seed: 0 }
     }
 
     /// The run at `s3://bucket/prefix`.
@@ -64,11 +68,11 @@ impl Objects {
             .builder(&address)?
             .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            .with_http_connector(PacedConnector { inner: http, pace: Arc::new(Pace::default()) })
-            .with_retry(retry(0));
+            .with_http_connector(PacedConnector { inner: http, pace: Arc::new(Pace::default()) });
         let bad = |e: Backend| StoreError::BadAddress { address: address.clone(), reason: e.to_string() };
-        let store = Arc::new(builder.build().map_err(bad)?);
-        Ok(Objects { store, prefix: prefix.trim_matches('/').into(), address, seed })
+        let uploads = Arc::new(builder.clone().with_retry(retry(TRIES as usize)).build().map_err(bad)?);
+        let store = Arc::new(builder.with_retry(retry(0)).build().map_err(bad)?);
+        Ok(Objects { store, uploads, prefix: prefix.trim_matches('/').into(), address, seed })
     }
 
     /// Makes a call that may be repeated blindly until it succeeds or fails for a reason that stays.
@@ -117,7 +121,7 @@ impl Objects {
     async fn upload_in_parts(&self, key: &Key, file: &Path) -> Result<(), StoreError> {
         let wrap = |e| self.error(&format!("upload {key}"), e);
         let mut source = std::fs::File::open(file).map_err(Self::local(file))?;
-        let mut upload = self.store.put_multipart(&self.path(key)).await.map_err(wrap)?;
+        let mut upload = self.uploads.put_multipart(&self.path(key)).await.map_err(wrap)?;
         let sent = async {
             loop {
                 let mut part = Vec::new();
