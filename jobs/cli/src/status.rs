@@ -57,13 +57,14 @@ async fn print_once(run: &Run, stages: &[StageState], format: Format) -> Result<
     if let Some(parent) = &run.forked_from {
         println!("forked from run {} at {} before round {}", parent.run_id, parent.address, parent.round);
     }
+    let width = stages.iter().map(|s| s.stage.len()).max().unwrap_or(0).max(24);
     println!(
-        "{:<34} {:>9} {:>13} {:>6} {:>6} {:>6} {:>9} {:>8} {:>9}",
+        "{:<width$} {:>9} {:>13} {:>6} {:>6} {:>6} {:>9} {:>8} {:>9}",
         "stage", "shards", "items", "leased", "failed", "sealed", "items/s", "left", "seconds"
     );
     for s in stages {
         println!(
-            "{:<34} {:>9} {:>13} {:>6} {:>6} {:>6} {:>9} {:>8} {:>9.1}",
+            "{:<width$} {:>9} {:>13} {:>6} {:>6} {:>6} {:>9} {:>8} {:>9.1}",
             s.stage,
             format!("{}/{}", s.shards_done, s.shards),
             format!("{}/{}", s.items_done, s.items),

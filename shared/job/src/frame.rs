@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::shard::{ShardEnd, ShardWork};
 use crate::{Job, JobError, Plan, Run, RunArgs, Stage, StageReport, env, report, seal};
 use rollmill_store::lease::{Claim, Leases};
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How a worker's work ended, short of an error.
@@ -35,12 +35,14 @@ impl From<&RunArgs> for WorkerOptions {
     }
 }
 
-/// The first pause when every open shard is held by others; it doubles up to a third of a lease's time-to-live.
+/// The least pause when every open shard is held by others. It begins at a thirtieth of a lease's time-to-live and doubles up
+/// to a third of it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many held shards a worker asks about in one pass. Beside ten thousand others, looking at every straggler again and
-/// again would cost more than the work that is left.
-const ASKED: usize = 32;
+/// How many held shards a worker asks about in one pass, and how many blocks it looks at. Beside ten thousand others, looking
+/// at every straggler again and again would cost more than the work that is left.
+const ASKED: usize = 8;
+const LOOKS: usize = 4;
 
 /// Works on `stage` under `plan` until it is complete, or until something asks this worker to leave.
 pub async fn work<J: Job>(
@@ -55,7 +57,8 @@ pub async fn work<J: Job>(
     let ttl = Duration::from_secs(run.operations.lease_seconds);
     let leases = Leases::new(run.attempt.clone(), format!("pid {}", std::process::id()), ttl);
     let board = Board::new(run, stage, plan);
-    let mut worker = Worker { run, stage, plan, job, progress, leases, board, worked: false };
+    let held = HashMap::new();
+    let mut worker = Worker { run, stage, plan, job, progress, leases, board, held, ttl, worked: false };
     let outcome = match options.shard {
         Some(shard) => worker.one(shard, options.no_wait).await?,
         None => worker.all(options.no_wait).await?,
@@ -79,22 +82,26 @@ struct Worker<'a, J: Job> {
     progress: Progress,
     leases: Leases,
     board: Board<'a>,
+    /// Shards that others held, and until when they are not asked about again: what happens to them before shows in listings.
+    held: HashMap<u32, Duration>,
+    ttl: Duration,
     worked: bool,
 }
 
 impl<J: Job> Worker<'_, J> {
     /// Any shard that is free, until none is open.
     async fn all(&mut self, no_wait: bool) -> Result<Outcome, JobError> {
-        let mut patience = PATIENCE;
+        let mut patience = self.patience();
         loop {
             let blocks = self.board.open_blocks().await?;
             if blocks.is_empty() {
                 self.seal().await?;
                 return Ok(Outcome::Complete);
             }
-            let (mut advanced, mut asked) = (false, 0);
-            for block in blocks {
+            let (mut advanced, mut open, mut asked) = (false, false, 0);
+            for block in blocks.into_iter().take(LOOKS) {
                 advanced |= self.block(block, &mut asked).await?;
+                open |= !self.board.open_shards(block).is_empty();
                 if self.run.drain.is_raised() {
                     return Ok(Outcome::Drained);
                 }
@@ -102,37 +109,40 @@ impl<J: Job> Worker<'_, J> {
                     break;
                 }
             }
-            if advanced || asked == 0 {
-                patience = PATIENCE;
+            self.board.turn();
+            // Blocks in which nothing was open are closed now: others may be free.
+            if advanced || !open {
+                patience = self.patience();
                 continue;
             }
             if no_wait {
                 return Ok(Outcome::Elsewhere);
             }
             self.wait(&mut patience).await;
-            self.board.turn();
         }
     }
 
     /// Works on the free shards of a block. `asked` counts those that others hold.
     async fn block(&mut self, block: u32, asked: &mut usize) -> Result<bool, JobError> {
         let mut advanced = false;
-        let mut held = BTreeSet::new();
         loop {
             self.board.look(block).await?;
             self.progress.set(self.board.items_done());
-            let open = self.board.open_shards(block).into_iter().filter(|s| !held.contains(s)).collect::<Vec<_>>();
             let mut worked = false;
-            for shard in open {
+            for shard in self.board.open_shards(block) {
                 if self.run.drain.is_raised() || *asked >= ASKED {
                     return Ok(advanced);
+                }
+                let now = self.run.clock.monotonic();
+                if self.held.get(&shard).is_some_and(|until| *until > now) {
+                    continue;
                 }
                 if self.shard(shard).await? {
                     // Others worked meanwhile: look again before the next.
                     worked = true;
                     break;
                 }
-                held.insert(shard);
+                self.held.insert(shard, now + self.ttl / 3);
                 *asked += 1;
             }
             if !worked {
@@ -144,7 +154,7 @@ impl<J: Job> Worker<'_, J> {
 
     /// One given shard; a stage that projects is sealed by the last of such workers, for nobody after it has the right to.
     async fn one(&mut self, shard: u32, no_wait: bool) -> Result<Outcome, JobError> {
-        let mut patience = PATIENCE;
+        let mut patience = self.patience();
         if shard as usize >= self.plan.shards.len() {
             return Ok(Outcome::Complete);
         }
@@ -205,11 +215,15 @@ impl<J: Job> Worker<'_, J> {
         seal::complete(self.run, self.stage, self.plan, self.job).await
     }
 
+    fn patience(&self) -> Duration {
+        PATIENCE.max(self.ttl / 30)
+    }
+
     /// Pauses, a third longer or shorter than asked so that the waiting do not march in step, or until drained.
     async fn wait(&self, patience: &mut Duration) {
         let spread = f64::from(self.run.attempt.as_str().bytes().map(u32::from).sum::<u32>() % 64) / 96.0;
         let pause = patience.mul_f64(2.0 / 3.0 + spread);
         tokio::select! { () = self.run.drain.raised() => (), () = tokio::time::sleep(pause) => () }
-        *patience = (*patience * 2).min(Duration::from_secs(self.run.operations.lease_seconds.max(3)) / 3);
+        *patience = (*patience * 2).min(self.ttl.max(Duration::from_secs(3)) / 3);
     }
 }

@@ -93,7 +93,8 @@ async fn stage(
         rate,
         seconds_left: rate.filter(|r| *r > 0.0).map(|r| left / r),
         open,
-        seconds: reports.iter().map(|r| r.seconds).sum(),
+        // Nothing adds up to minus zero.
+        seconds: reports.iter().map(|r| r.seconds).sum::<f64>() + 0.0,
         peak_memory_bytes: reports.iter().map(|r| r.peak_memory_bytes).max().unwrap_or(0),
     })
 }

@@ -1,8 +1,12 @@
 //! What each worker reports of itself: seconds and peak memory, for `status` and the final table.
 
 use crate::{JobError, Run, Stage};
+use futures::future::try_join_all;
 use rollmill_store::Key;
 use serde::{Deserialize, Serialize};
+
+/// Reports read at once.
+const READS: usize = 32;
 
 /// One worker's report on a stage, as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,9 +59,11 @@ pub(crate) async fn write(run: &Run, stage: &Stage, report: &StageReport) -> Res
 
 /// All reports below `folder`, such as a stage's.
 pub(crate) async fn reports(run: &Run, folder: &Key) -> Result<Vec<StageReport>, JobError> {
+    let entries = run.blobs.list(folder).await?;
     let mut found = Vec::new();
-    for entry in run.blobs.list(folder).await? {
-        found.extend(run.read_record(&entry.key).await?);
+    for batch in entries.chunks(READS) {
+        let read = try_join_all(batch.iter().map(|entry| run.read_record(&entry.key))).await?;
+        found.extend(read.into_iter().flatten());
     }
     Ok(found)
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Parts read at once.
-const READS: usize = 32;
+const READS: usize = 64;
 
 /// One sealed part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

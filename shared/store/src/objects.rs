@@ -122,14 +122,22 @@ impl Objects {
         let wrap = |e| self.error(&format!("upload {key}"), e);
         let mut source = std::fs::File::open(file).map_err(Self::local(file))?;
         let mut upload = self.uploads.put_multipart(&self.path(key)).await.map_err(wrap)?;
+        // An upload that is gone may have been completed by a request whose answer was lost: the whole file goes again.
+        let gone = |e: Backend| match e {
+            Backend::NotFound { .. } => {
+                let (store, what) = (self.address.clone(), format!("upload {key}"));
+                StoreError::Transient { store, what, reason: "the upload was completed or ended by another".into() }
+            }
+            e => wrap(e),
+        };
         let sent = async {
             loop {
                 let mut part = Vec::new();
                 Read::by_ref(&mut source).take(UPLOAD_PART as u64).read_to_end(&mut part).map_err(Self::local(file))?;
                 if part.is_empty() {
-                    return upload.complete().await.map_err(wrap);
+                    return upload.complete().await.map_err(gone);
                 }
-                upload.put_part(part.into()).await.map_err(wrap)?;
+                upload.put_part(part.into()).await.map_err(gone)?;
             }
         };
         let sent = sent.await;

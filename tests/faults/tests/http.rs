@@ -5,6 +5,7 @@ use rollmill_faults::s3::{Connector, FAULTS, Fault, Server};
 use rollmill_faults::{drive::settle, simulate};
 use rollmill_job::{JobError, Outcome, Run};
 use rollmill_schema::{Metric, Row, decode};
+use rollmill_store::{Blobs, Key};
 use std::sync::Arc;
 
 async fn server() -> Arc<Server> {
@@ -58,6 +59,34 @@ fn every_request_meets_every_wrong_answer() {
     let cases = requests.len() * FAULTS.len();
     println!("faults under object_store: {cases} cases, {survived_at_once} without ending the worker");
     assert_eq!(survived_at_once, cases, "one wrong answer must not end a worker");
+}
+
+/// A file of two parts goes up and down; every request of it is answered wrongly.
+#[test]
+fn every_request_of_an_upload_meets_every_wrong_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("in"), dir.path().join("out"));
+    let bytes: Vec<u8> = (0..17_000_000u32).map(|i| (i % 251) as u8).collect();
+    std::fs::write(&from, &bytes).unwrap();
+    let key = Key::new("checkpoints/round-0001/step-000001/a/model.safetensors").unwrap();
+    let moved = |fault: Option<(usize, Fault)>| {
+        simulate(async {
+            let connector = Connector::new(&Arc::new(Server::default()), fault);
+            let store = connector.store().unwrap();
+            store.upload(&key, &from).await.unwrap_or_else(|e| panic!("{fault:?}: {e}"));
+            store.download(&key, &to).await.unwrap_or_else(|e| panic!("{fault:?}: {e}"));
+            assert!(std::fs::read(&to).unwrap() == bytes, "{fault:?}: other bytes");
+            connector.requests()
+        })
+    };
+    let requests = moved(None);
+    assert_eq!(requests.len(), 5, "begin, two parts, complete, read: {requests:#?}");
+    for k in 0..requests.len() {
+        for fault in FAULTS {
+            moved(Some((k, fault)));
+        }
+    }
+    println!("faults under an upload: {} cases", requests.len() * FAULTS.len());
 }
 
 #[test]

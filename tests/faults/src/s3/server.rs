@@ -29,6 +29,7 @@ pub struct Server {
 struct State {
     objects: BTreeMap<String, Bytes>,
     uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,
+    started: usize,
     conflicts: usize,
 }
 
@@ -59,7 +60,8 @@ impl Server {
         match (request.method(), query.get("uploadId")) {
             (&Method::POST, _) if query.contains_key("delete") => delete_all(&mut state, request.body()),
             (&Method::POST, _) if query.contains_key("uploads") => {
-                let id = format!("upload-{}", state.uploads.len());
+                state.started += 1;
+                let id = format!("upload-{}", state.started);
                 state.uploads.insert(id.clone(), BTreeMap::new());
                 let xml =
                     format!("<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>");
@@ -67,11 +69,14 @@ impl Server {
             }
             (&Method::PUT, Some(id)) => {
                 let number = query.get("partNumber").and_then(|n| n.parse().ok()).unwrap_or(0);
-                state.uploads.entry(id.clone()).or_default().insert(number, request.body().clone());
+                let Some(parts) = state.uploads.get_mut(id) else {
+                    return error(StatusCode::NOT_FOUND, "NoSuchUpload");
+                };
+                parts.insert(number, request.body().clone());
                 reply(StatusCode::OK, Bytes::new())
             }
             (&Method::POST, Some(id)) => {
-                let parts = state.uploads.remove(id).unwrap_or_default();
+                let Some(parts) = state.uploads.remove(id) else { return error(StatusCode::NOT_FOUND, "NoSuchUpload") };
                 let whole: Vec<u8> = parts.into_values().flatten().collect();
                 state.objects.insert(name, Bytes::from(whole));
                 let xml = "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";
