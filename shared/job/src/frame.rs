@@ -41,8 +41,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many held shards a worker asks about in one pass, and how many blocks it looks at. Beside ten thousand others, looking
 /// at every straggler again and again would cost more than the work that is left.
-const ASKED: usize = 8;
-const LOOKS: usize = 4;
+const ASKED: usize = 4;
+const LOOKS: usize = 2;
 
 /// Works on `stage` under `plan` until it is complete, or until something asks this worker to leave.
 pub async fn work<J: Job>(

@@ -63,11 +63,11 @@ pub(crate) fn tables<J: Job>(job: &J, plan: &Plan) -> Result<Vec<&'static str>, 
     Ok(job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(table, _)| table).collect())
 }
 
-/// Writes the projections that are missing, and the seal, of a stage whose parts are all there. One worker does it; the
-/// others wait only where the stage projects, for whoever reads a projection cannot seal in their place.
+/// Writes the projections that are missing, and the seal, of a stage whose parts are all there. One worker does it, and the
+/// others wait for it: who ends with 0 leaves a sealed stage.
 pub(crate) async fn complete<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J) -> Result<(), JobError> {
     let tables = tables(job, plan)?;
-    let Some(mut turn) = Turn::take(run, stage, !tables.is_empty()).await? else { return Ok(()) };
+    let Some(mut turn) = Turn::take(run, stage).await? else { return Ok(()) };
     let shards: Vec<u32> = if tables.is_empty() { Vec::new() } else { (0..plan.shards.len() as u32).collect() };
     for batch in shards.chunks(READS) {
         try_join_all(batch.iter().map(|&shard| mend(run, stage, job, &tables, shard))).await?;
@@ -182,7 +182,7 @@ async fn seal_now<R: Row>(run: &Run, stage: &Stage) -> Result<Seal, JobError> {
     if have < plan.shards.len() || !stage.commits(R::TABLE) {
         return Err(incomplete());
     }
-    match Turn::take(run, stage, true).await? {
+    match Turn::take(run, stage).await? {
         Some(mut turn) => {
             let sealed = seal::<R>(run, stage, &plan, &[], &mut turn).await?;
             turn.leave().await.map(|()| sealed)

@@ -16,20 +16,21 @@ pub(crate) struct Turn<'a> {
     renewed: Duration,
 }
 
-/// The first pause of those that wait; it doubles up to a third of a lease's time-to-live.
+/// The least pause of those that wait; it begins at a thirtieth of a lease's time-to-live and doubles up to a third of it.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl<'a> Turn<'a> {
-    /// Takes the turn. None: the stage is sealed, or another has the turn and `wait` is false, or we were asked to leave.
-    pub async fn take(run: &'a Run, stage: &Stage, wait: bool) -> Result<Option<Turn<'a>>, JobError> {
+    /// Takes the turn, or waits until the stage is sealed or its sealer's lease has run out. None: it is sealed, or we were
+    /// asked to leave.
+    pub async fn take(run: &'a Run, stage: &Stage) -> Result<Option<Turn<'a>>, JobError> {
         let ttl = Duration::from_secs(run.operations.lease_seconds);
         let mut leases = Leases::new(run.attempt.clone(), format!("pid {}", std::process::id()), ttl);
-        let mut patience = PATIENCE;
+        let mut patience = PATIENCE.max(ttl / 30);
         while run.blobs.size(&stage.sealed()?).await?.is_none() {
             let now = run.clock.monotonic();
             match leases.claim(run.blobs.as_ref(), &stage.sealer()?, now, Value::Null).await? {
                 Claim::Held(lease) => return Ok(Some(Turn { run, leases, lease, renewed: now })),
-                Claim::Busy(_) if !wait || run.drain.is_raised() => return Ok(None),
+                Claim::Busy(_) if run.drain.is_raised() => return Ok(None),
                 Claim::Busy(_) => {
                     tokio::select! { () = run.drain.raised() => (), () = tokio::time::sleep(patience) => () }
                     patience = (patience * 2).min(ttl.max(Duration::from_secs(3)) / 3);
