@@ -1,4 +1,5 @@
 //! `rollmill grade` as a person uses it: right, wrong and cheating solutions.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::{expect, project};
 use std::path::Path;

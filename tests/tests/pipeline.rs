@@ -1,4 +1,5 @@
 //! Jobs as processes, on a folder and on a real S3 server, with the real model.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::{Killed, bucket, data, expect, model, program, project, rollmill, serve, small_config};
 use rollmill_schema::{Metric, Rejection, Reward, Row, Task, TaskSecret, Trajectory, decode};

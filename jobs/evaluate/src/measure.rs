@@ -29,14 +29,14 @@ pub fn samples(trajectories: &[Trajectory], rewards: &[Reward]) -> Vec<Sample> {
     let by_id: HashMap<&str, &Reward> = rewards.iter().map(|r| (r.trajectory_id.as_str(), r)).collect();
     let join = |t: &Trajectory| {
         let reward = by_id.get(t.trajectory_id.as_str()).filter(|r| r.status == "graded");
-        let repairs = t.steps.iter().filter(|s| s.phase == "repair");
+        let last_repair = t.steps.iter().rfind(|s| s.phase == "repair");
         Sample {
             task_id: t.task_id.clone(),
             solved: reward.and_then(|r| r.solved),
             reward: reward.and_then(|r| r.total),
             well_formed: t.well_formed,
-            repaired: repairs.clone().next().is_some(),
-            repair_passed: repairs.last().is_some_and(|s| s.ok),
+            repaired: last_repair.is_some(),
+            repair_passed: last_repair.is_some_and(|s| s.ok),
             tokens: i64::from(t.sampled_tokens),
         }
     };

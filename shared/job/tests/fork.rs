@@ -1,4 +1,5 @@
 //! A fork begins as its parent was before a round, and is a run of its own after.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use async_trait::async_trait;
 use rollmill_job::config::Config;

@@ -1,4 +1,5 @@
 //! The frame with a toy job whose rows are metrics: resume, overlap, drain, poison, frozen plans.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use async_trait::async_trait;
 use rollmill_job::config::{Config, Operations};

@@ -1,5 +1,6 @@
 //! Old files stay readable: every file under `golden/` is a part of some version and decodes to the JSON beside it. Files
 //! are only ever added. `ROLLMILL_BLESS=1` writes the files of a new version and touches no existing one.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use bytes::Bytes;
 use rollmill_schema::{

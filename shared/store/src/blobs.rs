@@ -1,4 +1,4 @@
-//! The trait every backend implements, and its errors. One conformance suite (`tests/conformance.rs`) runs on all.
+//! The trait every backend implements, and its errors. One conformance suite (in `tests/faults`) runs on all.
 
 use crate::Key;
 use async_trait::async_trait;

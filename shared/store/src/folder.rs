@@ -2,7 +2,7 @@
 //! final name, fsync of the directory. A hard link fails if the name is taken, so it is create-only on every POSIX disk.
 //!
 //! On NFS too, but there an answer can be lost: a link that was made says "exists" when it is asked for again. [`crate::create_once`]
-//! reads back, as on a bucket. ARCHITECTURE.md says what else holds there, `tests/conformance` tries it.
+//! reads back, as on a bucket. ARCHITECTURE.md says what else holds there, `tests/faults/tests/conformance` tries it.
 
 mod network;
 

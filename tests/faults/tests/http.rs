@@ -1,4 +1,5 @@
 //! The same below `object_store`: every request of a worker's life is answered wrongly, in every way.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_faults::actors::{self, Worker};
 use rollmill_faults::s3::{Connector, FAULTS, Fault, Server};

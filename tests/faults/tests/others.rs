@@ -1,4 +1,5 @@
 //! The same enumeration for those beside the workers: the reader that seals, the trainer that commits, `gc`.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_faults::actors::{self, Worker};
 use rollmill_faults::drive::settle;

@@ -1,5 +1,6 @@
 //! Two to four workers at once with paused time, random latencies, faults, deaths and freezes, and with leases broken in every
 //! way. A seed makes one history; a failing one is printed and `ROLLMILL_SEED=n` replays it.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use async_trait::async_trait;
 use bytes::Bytes;

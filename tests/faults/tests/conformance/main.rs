@@ -1,5 +1,6 @@
 //! The conformance suite on every store there is: folder, memory, the real SeaweedFS, the fault injectors without a fault,
 //! and servers with bad habits, which are refused or survived.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 mod nfs;
 
