@@ -81,8 +81,8 @@ impl Cloud {
 
     /// Whether the prefix has room for one more request in this second.
     fn admits(&self, key: &Key, write: bool, start: Instant) -> bool {
-        // S3 splits hot prefixes; here one table folder or one stage's control folder is one prefix for ever.
-        let prefix: Vec<&str> = key.as_str().split('/').take(3).collect();
+        // S3 splits hot prefixes further and further; here the parts, leases, chunks and markers of a stage are one prefix each.
+        let prefix: Vec<&str> = key.as_str().split('/').take(6).collect();
         let mut second = self.seconds.lock().unwrap_or_else(PoisonError::into_inner);
         let now = start.elapsed().as_secs();
         if second.number != now {

@@ -45,13 +45,13 @@ pub async fn measure(shards: usize, workers: usize) -> Result<Cost, JobError> {
 
     let mut tasks = Vec::new();
     for worker in 1..=workers as u64 {
-        let (run, plan) = (process(&run, worker), plan.clone());
+        let (run, plan, cloud) = (process(&run, worker), plan.clone(), cloud.clone());
         tasks.push(tokio::spawn(async move {
             let toy = Toy { item: ITEM, ..Toy::default() };
             // A scheduler does not start ten thousand processes in one instant: they come within a minute.
             tokio::time::sleep(Duration::from_millis(worker * 7919 % 60_000)).await;
-            // As jobs do: each worker reads the frozen plan.
-            let _ = Plan::read(&run, &actors::stage()).await?;
+            // As jobs do: each worker reads the frozen plan. Decoding it ten thousand times would only heat this machine.
+            let _ = cloud.get(&actors::stage().plan()?).await?;
             work(&run, &actors::stage(), &plan, &toy, WorkerOptions { shard: None, no_wait: false }).await
         }));
     }
