@@ -83,10 +83,10 @@ async fn mend<J: Job>(run: &Run, stage: &Stage, job: &J, tables: &[&str], shard:
     for table in tables {
         missing |= run.blobs.size(&stage.projection(table, shard)?).await?.is_none();
     }
-    match run.blobs.get(&stage.part(shard)?).await? {
-        Some(part) if missing => project(run, stage, job, shard, &part).await,
-        _ => Ok(()),
+    if missing && let Some(part) = run.blobs.get(&stage.part(shard)?).await? {
+        project(run, stage, job, shard, &part).await?;
     }
+    Ok(())
 }
 
 /// Seals a stage whose parts are all there. `projections` are the tables that follow from its parts.
