@@ -14,7 +14,7 @@ mod show;
 mod status;
 
 use clap::{Parser, Subcommand};
-use rollmill_job::{Exit, JobError};
+use rollmill_job::{Exit, JobError, command_line};
 
 /// Training data and policies for coding agents, made by independent batch jobs over object storage
 #[derive(Parser)]
@@ -64,12 +64,9 @@ enum Command {
 
 fn main() -> Exit {
     rollmill_sandbox::helper_main_if_asked();
-    let cli = match Cli::try_parse() {
+    let cli: Cli = match command_line() {
         Ok(cli) => cli,
-        Err(e) => {
-            let _ = e.print();
-            return if e.use_stderr() { Exit::Usage } else { Exit::Complete };
-        }
+        Err(exit) => return exit,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

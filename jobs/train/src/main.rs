@@ -9,7 +9,7 @@ mod session;
 
 use clap::Parser;
 use rollmill_job::config::Config;
-use rollmill_job::{Drain, Exit, JobError, Run, env};
+use rollmill_job::{Drain, Exit, JobError, Run, command_line, env};
 use rollmill_train::{TrainConfig, TrainError};
 use session::Session;
 
@@ -32,12 +32,9 @@ struct Cli {
 }
 
 fn main() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli: Cli = match command_line() {
         Ok(cli) => cli,
-        Err(e) => {
-            let _ = e.print();
-            return if e.use_stderr() { Exit::Usage } else { Exit::Complete };
-        }
+        Err(exit) => return exit,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => runtime,

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use rollmill_grader::GradeError;
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
-use rollmill_schema::{Admission, Candidate, Row, encode};
+use rollmill_schema::{Admission, Candidate, Rejection, Row, Task, TaskSecret, encode};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -91,6 +91,10 @@ impl Job for Verify {
         self.concurrency
     }
 
+    fn tables(&self) -> &[&'static str] {
+        &[Task::TABLE, TaskSecret::TABLE, Rejection::TABLE]
+    }
+
     fn project(
         &self,
         rows: &[Admission],
@@ -106,9 +110,9 @@ impl Job for Verify {
             rejections.extend(row.to_rejection(&candidate));
         }
         Ok(vec![
-            ("tasks", encode(&tasks, plan, attempt)?),
-            ("task_secrets", encode(&secrets, plan, attempt)?),
-            ("rejections", encode(&rejections, plan, attempt)?),
+            (Task::TABLE, encode(&tasks, plan, attempt)?),
+            (TaskSecret::TABLE, encode(&secrets, plan, attempt)?),
+            (Rejection::TABLE, encode(&rejections, plan, attempt)?),
         ])
     }
 }

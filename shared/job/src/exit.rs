@@ -75,6 +75,15 @@ impl From<&JobError> for Exit {
     }
 }
 
+/// The command line of this process; what is to be said of a wrong one, or of `--help`, is said, and how the process ends.
+pub fn command_line<C: clap::Parser>() -> Result<C, Exit> {
+    C::try_parse().map_err(|e| {
+        // Nobody is left to tell when the terminal is gone.
+        let _ = e.print();
+        if e.use_stderr() { Exit::Usage } else { Exit::Complete }
+    })
+}
+
 impl Termination for Exit {
     fn report(self) -> ExitCode {
         ExitCode::from(self.code())

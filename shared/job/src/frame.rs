@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::note::Notebook;
+use crate::patience::Patience;
 use crate::progress::Progress;
 use crate::shard::{ShardEnd, ShardWork};
 use crate::{Job, JobError, Plan, Run, RunArgs, Stage, StageReport, env, report, seal};
@@ -34,10 +35,6 @@ impl From<&RunArgs> for WorkerOptions {
         WorkerOptions { shard: args.shard.or_else(env::scheduled_shard), no_wait: args.no_wait }
     }
 }
-
-/// The least pause when every open shard is held by others. It begins at a thirtieth of a lease's time-to-live and doubles up
-/// to a third of it.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many held shards a worker asks about in one pass, and how many blocks it looks at. Beside ten thousand others, looking
 /// at every straggler again and again would cost more than the work that is left.
@@ -91,7 +88,7 @@ struct Worker<'a, J: Job> {
 impl<J: Job> Worker<'_, J> {
     /// Any shard that is free, until none is open.
     async fn all(&mut self, no_wait: bool) -> Result<Outcome, JobError> {
-        let mut patience = self.patience();
+        let mut patience = Patience::new(self.run);
         loop {
             let blocks = self.board.open_blocks().await?;
             if blocks.is_empty() {
@@ -112,13 +109,13 @@ impl<J: Job> Worker<'_, J> {
             self.board.turn();
             // Blocks in which nothing was open are closed now: others may be free.
             if advanced || !open {
-                patience = self.patience();
+                patience.renew();
                 continue;
             }
             if no_wait {
                 return Ok(Outcome::Elsewhere);
             }
-            self.wait(&mut patience).await;
+            patience.wait().await;
         }
     }
 
@@ -154,25 +151,27 @@ impl<J: Job> Worker<'_, J> {
 
     /// One given shard; a stage that projects is sealed by the last of such workers, for nobody after it has the right to.
     async fn one(&mut self, shard: u32, no_wait: bool) -> Result<Outcome, JobError> {
-        let mut patience = self.patience();
+        let mut patience = Patience::new(self.run);
         if shard as usize >= self.plan.shards.len() {
             return Ok(Outcome::Complete);
         }
-        while !self.board.is_done(shard) {
+        loop {
             self.board.look(Board::block_of(shard)).await?;
+            if self.board.is_done(shard) {
+                break;
+            }
             if self.run.drain.is_raised() {
                 return Ok(Outcome::Drained);
             }
-            if self.board.is_done(shard) || self.shard(shard).await? {
+            if self.shard(shard).await? {
                 continue;
             }
             if no_wait {
                 return Ok(Outcome::Elsewhere);
             }
-            self.wait(&mut patience).await;
+            patience.wait().await;
         }
-        self.board.look(Board::block_of(shard)).await?;
-        if !seal::tables(self.job, self.plan)?.is_empty() && self.board.open_blocks().await?.is_empty() {
+        if !self.job.tables().is_empty() && self.board.open_blocks().await?.is_empty() {
             self.seal().await?;
         }
         Ok(Outcome::Complete)
@@ -184,8 +183,12 @@ impl<J: Job> Worker<'_, J> {
         let blobs = run.blobs.as_ref();
         let notebook = Notebook::new(run, self.plan.shards[shard as usize].len());
         let (folder, now) = (self.stage.lease(shard)?, run.clock.monotonic());
-        let Claim::Held(mut lease) = self.leases.claim(blobs, &folder, now, notebook.write(run)).await? else {
-            return Ok(false);
+        let mut lease = match self.leases.claim(blobs, &folder, now, notebook.write(run)).await {
+            Ok(Claim::Held(lease)) => lease,
+            Ok(Claim::Busy(_)) => return Ok(false),
+            // A question about a lease that the store did not answer costs a pause, not the worker: ask again later.
+            Err(e) if e.is_transient() => return Ok(false),
+            Err(e) => return Err(e.into()),
         };
         self.worked = true;
         let work = ShardWork {
@@ -213,17 +216,5 @@ impl<J: Job> Worker<'_, J> {
 
     async fn seal(&self) -> Result<(), JobError> {
         seal::complete(self.run, self.stage, self.plan, self.job).await
-    }
-
-    fn patience(&self) -> Duration {
-        PATIENCE.max(self.ttl / 30)
-    }
-
-    /// Pauses, a third longer or shorter than asked so that the waiting do not march in step, or until drained.
-    async fn wait(&self, patience: &mut Duration) {
-        let spread = f64::from(self.run.attempt.as_str().bytes().map(u32::from).sum::<u32>() % 64) / 96.0;
-        let pause = patience.mul_f64(2.0 / 3.0 + spread);
-        tokio::select! { () = self.run.drain.raised() => (), () = tokio::time::sleep(pause) => () }
-        *patience = (*patience * 2).min(self.ttl.max(Duration::from_secs(3)) / 3);
     }
 }

@@ -23,7 +23,12 @@ pub trait Job: Send + Sync {
         1
     }
 
-    /// Other tables that follow from a committed part: name and bytes, deterministic, so that any worker may write them.
+    /// Names of other tables that follow from a committed part: what [`Job::project`] writes, in its order.
+    fn tables(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// The bytes of the other tables' parts, by name; deterministic, so that any worker may write them.
     fn project(
         &self,
         _rows: &[Self::Row],

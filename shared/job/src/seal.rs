@@ -58,29 +58,24 @@ pub async fn read(run: &Run, stage: &Stage) -> Result<Option<Seal>, JobError> {
     run.read_record(&stage.sealed()?).await
 }
 
-/// Tables that follow from a stage's parts.
-pub(crate) fn tables<J: Job>(job: &J, plan: &Plan) -> Result<Vec<&'static str>, JobError> {
-    Ok(job.project(&[], plan.nonce.as_str(), "")?.into_iter().map(|(table, _)| table).collect())
-}
-
 /// Writes the projections that are missing, and the seal, of a stage whose parts are all there. One worker does it, and the
 /// others wait for it: who ends with 0 leaves a sealed stage.
 pub(crate) async fn complete<J: Job>(run: &Run, stage: &Stage, plan: &Plan, job: &J) -> Result<(), JobError> {
-    let tables = tables(job, plan)?;
+    let tables = job.tables();
     let Some(mut turn) = Turn::take(run, stage).await? else { return Ok(()) };
     let shards: Vec<u32> = if tables.is_empty() { Vec::new() } else { (0..plan.shards.len() as u32).collect() };
     for batch in shards.chunks(READS) {
-        try_join_all(batch.iter().map(|&shard| mend(run, stage, job, &tables, shard))).await?;
+        try_join_all(batch.iter().map(|&shard| mend(run, stage, job, shard))).await?;
         turn.keep().await?;
     }
-    seal::<J::Row>(run, stage, plan, &tables, &mut turn).await?;
+    seal::<J::Row>(run, stage, plan, tables, &mut turn).await?;
     turn.leave().await
 }
 
 /// Writes the projections of one part that a killed worker left out.
-async fn mend<J: Job>(run: &Run, stage: &Stage, job: &J, tables: &[&str], shard: u32) -> Result<(), JobError> {
+async fn mend<J: Job>(run: &Run, stage: &Stage, job: &J, shard: u32) -> Result<(), JobError> {
     let mut missing = false;
-    for table in tables {
+    for table in job.tables() {
         missing |= run.blobs.size(&stage.projection(table, shard)?).await?.is_none();
     }
     if missing && let Some(part) = run.blobs.get(&stage.part(shard)?).await? {

@@ -3,6 +3,7 @@
 //! It is a lease like a shard's, and like every lease it only saves work: two that both believe in their turn write the same
 //! seal or lose to each other at its create.
 
+use crate::patience::Patience;
 use crate::{JobError, Run, Stage};
 use rollmill_store::lease::{Claim, Lease, Leases};
 use serde_json::Value;
@@ -16,25 +17,19 @@ pub(crate) struct Turn<'a> {
     renewed: Duration,
 }
 
-/// The least pause of those that wait; it begins at a thirtieth of a lease's time-to-live and doubles up to a third of it.
-const PATIENCE: Duration = Duration::from_millis(200);
-
 impl<'a> Turn<'a> {
     /// Takes the turn, or waits until the stage is sealed or its sealer's lease has run out. None: it is sealed, or we were
     /// asked to leave.
     pub async fn take(run: &'a Run, stage: &Stage) -> Result<Option<Turn<'a>>, JobError> {
         let ttl = Duration::from_secs(run.operations.lease_seconds);
         let mut leases = Leases::new(run.attempt.clone(), format!("pid {}", std::process::id()), ttl);
-        let mut patience = PATIENCE.max(ttl / 30);
+        let mut patience = Patience::new(run);
         while run.blobs.size(&stage.sealed()?).await?.is_none() {
             let now = run.clock.monotonic();
             match leases.claim(run.blobs.as_ref(), &stage.sealer()?, now, Value::Null).await? {
                 Claim::Held(lease) => return Ok(Some(Turn { run, leases, lease, renewed: now })),
                 Claim::Busy(_) if run.drain.is_raised() => return Ok(None),
-                Claim::Busy(_) => {
-                    tokio::select! { () = run.drain.raised() => (), () = tokio::time::sleep(patience) => () }
-                    patience = (patience * 2).min(ttl.max(Duration::from_secs(3)) / 3);
-                }
+                Claim::Busy(_) => patience.wait().await,
             }
         }
         Ok(None)

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use rollmill_chaos::campaign::{self, Settings};
 use rollmill_chaos::place::Kind;
 use rollmill_chaos::{bench, counted};
-use rollmill_job::Exit;
+use rollmill_job::{Exit, command_line};
 use std::path::PathBuf;
 
 /// Kill real workers and the real store, then count rows
@@ -65,12 +65,9 @@ struct KillArgs {
 }
 
 fn main() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli: Cli = match command_line() {
         Ok(cli) => cli,
-        Err(e) => {
-            let _ = e.print();
-            return if e.use_stderr() { Exit::Usage } else { Exit::Complete };
-        }
+        Err(exit) => return exit,
     };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(dispatch(cli.command)),

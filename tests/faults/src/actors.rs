@@ -52,8 +52,12 @@ impl Job for Toy {
         Some(row(key))
     }
 
+    fn tables(&self) -> &[&'static str] {
+        if self.projects { &["projected"] } else { &[] }
+    }
+
     fn project(&self, rows: &[Metric], plan: &str, attempt: &str) -> Result<Vec<(&'static str, Bytes)>, JobError> {
-        if self.projects { Ok(vec![("projected", encode(rows, plan, attempt)?)]) } else { Ok(Vec::new()) }
+        Ok(vec![("projected", encode(rows, plan, attempt)?)])
     }
 }
 
