@@ -20,10 +20,12 @@ pub struct Limits {
     pub disk_bytes: u64,
     /// Bytes kept of stdout and of stderr, each. More is dropped, and sixteen times as much ends the run.
     pub output_bytes: u64,
+    /// Bytes of files brought out after the end ([`Spec::collect`]), all together. A file beyond it is refused.
+    pub collect_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 10 s of wall clock and CPU, 512 MiB of memory, 32 processes, 64 MiB of disk, 1 MiB of output.
+    /// 10 s of wall clock and CPU, 512 MiB of memory, 32 processes, 64 MiB of disk, 1 MiB of output, 16 MiB brought out.
     fn default() -> Self {
         Limits {
             wall: Duration::from_secs(10),
@@ -32,6 +34,7 @@ impl Default for Limits {
             pids: 32,
             disk_bytes: 64 << 20,
             output_bytes: 1 << 20,
+            collect_bytes: 16 << 20,
         }
     }
 }
@@ -45,6 +48,11 @@ pub struct Spec {
     pub env: Vec<(String, String)>,
     /// Files by relative path under /work (`/` separated, no `..`, not absolute). `#!` scripts and ELF files are executable.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Files by relative path under /pristine, which nothing inside can change: tests, configuration, a trusted runner.
+    pub pristine: Vec<(String, Vec<u8>)>,
+    /// Relative paths under /work to bring out when all processes are dead: files, or folders with everything below. An empty
+    /// string is all of /work.
+    pub collect: Vec<String>,
     /// Limits of the run.
     pub limits: Limits,
 }
@@ -81,6 +89,26 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Standard error.
     pub stderr: Vec<u8>,
+    /// What [`Spec::collect`] named.
+    pub collected: Collected,
+}
+
+/// Files a run left, read after its end. A path that is not there is in neither list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Regular files with one name, by path under /work, in the order of paths.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// What was left behind, and why: links, special files, what is over a cap.
+    pub refused: Vec<Refusal>,
+}
+
+/// Something in /work that is not brought out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Its path under /work.
+    pub path: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// What [`Session::recv`] found on stdout.

@@ -18,7 +18,7 @@ mod rootfs;
 mod sys;
 mod wire;
 
-pub use api::{Facts, Finished, Isolation, Level, Limits, Received, Sandbox, Session, Spec};
+pub use api::{Collected, Facts, Finished, Isolation, Level, Limits, Received, Refusal, Sandbox, Session, Spec};
 pub use error::SandboxError;
 pub use helper::helper_main_if_asked;
 pub use namespaces::{Namespaces, NamespacesOptions};

@@ -53,6 +53,22 @@ pub fn write(fd: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     check(n as libc::c_long).map(|n| n as usize)
 }
 
+/// Opens `path` below the folder `at` for reading and nothing else: no link is followed, no mount crossed, no FIFO waited for.
+/// `flags` are added.
+pub fn open_beneath(at: RawFd, path: &OsStr, flags: libc::c_int) -> io::Result<OwnedFd> {
+    let path = cstring(path)?;
+    let always = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    // SAFETY: a live C string and a struct of the size that is said; valid for zeroes, and the new descriptor is ours alone.
+    unsafe {
+        let mut how: libc::open_how = std::mem::zeroed();
+        how.flags = (always | flags) as u64;
+        how.resolve =
+            libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_XDEV;
+        let fd = check(libc::syscall(libc::SYS_openat2, at, path.as_ptr(), &how, size_of_val(&how)))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
 /// Effective user and group of this process.
 pub fn effective_ids() -> (u32, u32) {
     // SAFETY: these cannot fail.
@@ -90,18 +106,19 @@ pub fn poll(fds: &mut [PollFd], deadline: Instant) -> io::Result<usize> {
     }
 }
 
-/// Room for one control message with three descriptors, aligned for its header.
+/// Room for one control message with up to twelve descriptors, aligned for its header.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Sends one byte with three descriptors on it.
-pub fn send_fds(socket: &UnixStream, fds: [&OwnedFd; 3]) -> io::Result<()> {
+/// Sends one byte with descriptors on it.
+pub fn send_fds<const N: usize>(socket: &UnixStream, fds: [&OwnedFd; N]) -> io::Result<()> {
+    const { assert!(N <= 12, "more than the control message holds") };
     let raw = fds.map(|f| f.as_raw_fd());
     let size = size_of_val(&raw) as libc::c_uint;
     let mut byte = [1u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
-    // SAFETY: the message points at live locals; 64 bytes hold CMSG_SPACE(12), and CMSG_FIRSTHDR points into them.
+    // SAFETY: the message points at live locals; 64 bytes hold CMSG_SPACE(48), and CMSG_FIRSTHDR points into them.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
@@ -118,13 +135,14 @@ pub fn send_fds(socket: &UnixStream, fds: [&OwnedFd; 3]) -> io::Result<()> {
 }
 
 /// Receives what [`send_fds`] sent; the descriptors are close-on-exec.
-pub fn receive_fds(socket: &UnixStream) -> io::Result<[OwnedFd; 3]> {
-    let mut raw: [RawFd; 3] = [-1; 3];
+pub fn receive_fds<const N: usize>(socket: &UnixStream) -> io::Result<[OwnedFd; N]> {
+    const { assert!(N <= 12, "more than the control message holds") };
+    let mut raw: [RawFd; N] = [-1; N];
     let size = size_of_val(&raw) as libc::c_uint;
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
-    // SAFETY: as in `send_fds`; the data is read only when its header says that it holds exactly three descriptors.
+    // SAFETY: as in `send_fds`; the data is read only when its header says that it holds exactly N descriptors.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut part, 1);

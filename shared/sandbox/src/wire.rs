@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::CgroupPlan;
-use crate::{Facts, Limits, sys};
+use crate::{Facts, Limits, Refusal, Spec, sys};
 
 /// A message longer than this is a bug, not a message.
 const MAX_MESSAGE: u32 = 64 << 20;
@@ -24,6 +24,10 @@ pub struct Request {
     pub env: Vec<(String, String)>,
     /// Paths under /work and lengths; the contents follow the message in this order.
     pub files: Vec<(String, u64)>,
+    /// Paths under /pristine and lengths; their contents follow after those of `files`.
+    pub pristine: Vec<(String, u64)>,
+    /// Paths under /work to bring out after the end.
+    pub collect: Vec<String>,
     pub limits: Limits,
     pub rootfs: PathBuf,
     /// Host uid and gid the sandbox's user is mapped to.
@@ -38,8 +42,17 @@ pub struct Request {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     Started,
-    Failed { what: String, errno: i32, cgroup: bool },
-    Done(Facts),
+    Failed {
+        what: String,
+        errno: i32,
+        cgroup: bool,
+    },
+    /// The end. The contents of the collected files, by path and length, follow the message.
+    Done {
+        facts: Facts,
+        files: Vec<(String, u64)>,
+        refused: Vec<Refusal>,
+    },
 }
 
 pub fn write_message<T: Serialize>(mut to: impl Write, message: &T) -> io::Result<()> {
@@ -63,30 +76,46 @@ pub fn read_message<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
 }
 
 /// The caller's half of the hand-over.
-pub fn send_request(
-    socket: &UnixStream,
-    request: &Request,
-    files: &[(String, Vec<u8>)],
-    stdio: [&OwnedFd; 3],
-) -> io::Result<()> {
+pub fn send_request(socket: &UnixStream, request: &Request, spec: &Spec, stdio: [&OwnedFd; 3]) -> io::Result<()> {
     sys::send_fds(socket, stdio)?;
     write_message(socket, request)?;
-    let mut socket = socket;
+    write_contents(socket, &spec.files)?;
+    write_contents(socket, &spec.pristine)
+}
+
+/// Bytes of files one after the other; their lengths were said before.
+pub fn write_contents(mut socket: &UnixStream, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     files.iter().try_for_each(|(_, bytes)| socket.write_all(bytes))
 }
 
-/// The helper's half: the request, the contents of its files, and the program's stdin, stdout, stderr.
-pub fn receive_request(socket: &UnixStream) -> io::Result<(Request, Vec<Vec<u8>>, [OwnedFd; 3])> {
-    let stdio = sys::receive_fds(socket)?;
-    let request: Request = read_message(socket)?;
-    let mut contents = Vec::with_capacity(request.files.len());
-    for (_, length) in &request.files {
+/// Reads what [`write_contents`] wrote.
+pub fn read_contents(socket: &UnixStream, files: Vec<(String, u64)>) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut contents = Vec::with_capacity(files.len());
+    for (path, length) in files {
         let mut bytes = Vec::new();
-        socket.take(*length).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != *length {
+        socket.take(length).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        contents.push(bytes);
+        contents.push((path, bytes));
     }
-    Ok((request, contents, stdio))
+    Ok(contents)
+}
+
+/// What the helper's half of the hand-over gives.
+pub struct HandedOver {
+    pub request: Request,
+    pub files: Vec<(String, Vec<u8>)>,
+    pub pristine: Vec<(String, Vec<u8>)>,
+    /// The program's stdin, stdout, stderr.
+    pub stdio: [OwnedFd; 3],
+}
+
+/// The helper's half: the request, the contents of its files, and the program's stdin, stdout, stderr.
+pub fn receive_request(socket: &UnixStream) -> io::Result<HandedOver> {
+    let stdio = sys::receive_fds(socket)?;
+    let request: Request = read_message(socket)?;
+    let files = read_contents(socket, request.files.clone())?;
+    let pristine = read_contents(socket, request.pristine.clone())?;
+    Ok(HandedOver { request, files, pristine, stdio })
 }

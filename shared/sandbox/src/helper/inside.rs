@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,16 +18,16 @@ use super::status::Status;
 use super::{SANDBOX_ID, seccomp};
 use crate::cgroup::CgroupPlan;
 use crate::sys::{self, Forked};
-use crate::wire::Request;
+use crate::wire::{HandedOver, Request};
 
 /// What init takes over from the helper.
 pub struct Inside {
-    pub request: Request,
-    pub contents: Vec<Vec<u8>>,
-    pub stdio: [OwnedFd; 3],
+    pub given: HandedOver,
     /// One byte comes when ids are mapped and limits set; closed when the helper is gone.
     pub go: OwnedFd,
     pub status: OwnedFd,
+    /// Where the folder /work is handed over, if something is to be brought out of it.
+    pub handed: Option<UnixStream>,
     pub filters: [BpfProgram; 2],
 }
 
@@ -57,7 +58,7 @@ pub fn main(inside: Inside) -> ! {
             sys::exit_now(1)
         }
     };
-    drop(inside.stdio); // init must not keep the program's pipes open
+    drop(inside.given.stdio); // init must not keep the program's pipes open
     loop {
         match sys::wait(-1) {
             Ok((pid, code, _)) if pid == program => {
@@ -71,7 +72,7 @@ pub fn main(inside: Inside) -> ! {
 }
 
 fn prepare(inside: &Inside) -> Step {
-    let request = &inside.request;
+    let request = &inside.given.request;
     die_with_helper().map_err(step("prctl"))?;
     wait_for_go(&inside.go).map_err(step("wait for the helper"))?;
     // when the whole machine runs out of memory, a sandbox goes before its worker; refused where it is higher already
@@ -89,7 +90,9 @@ fn prepare(inside: &Inside) -> Step {
     mount_disk(request).map_err(step("mount /work and /tmp"))?;
     sys::pivot_to_current_folder().map_err(step("pivot_root"))?;
     std::env::set_current_dir("/work").map_err(step("enter /work"))?;
-    write_files(inside).map_err(step("write the files of the spec"))?;
+    write_files(&inside.given.files).map_err(step("write the files of the spec"))?;
+    mount_pristine(&inside.given.pristine).map_err(step("mount /pristine"))?;
+    hand_over_work(inside.handed.as_ref()).map_err(step("hand over /work"))?;
     set_limits(request).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
     sys::drop_capabilities().map_err(step("drop capabilities"))?;
@@ -174,12 +177,39 @@ fn mount_disk(request: &Request) -> io::Result<()> {
 /// Bytes of the writable file system: the limit, and the spec's own files in whole pages.
 fn disk_size(request: &Request) -> u64 {
     let page = sys::page_size();
-    let files: u64 = request.files.iter().map(|(_, length)| length.div_ceil(page) * page + page).sum();
-    request.limits.disk_bytes.div_ceil(page) * page + files
+    request.limits.disk_bytes.div_ceil(page) * page + pages(request.files.iter().map(|(_, length)| *length))
 }
 
-fn write_files(inside: &Inside) -> io::Result<()> {
-    for ((path, _), bytes) in inside.request.files.iter().zip(&inside.contents) {
+/// Room for files of these lengths: whole pages, and one for each name.
+fn pages(lengths: impl Iterator<Item = u64>) -> u64 {
+    let page = sys::page_size();
+    lengths.map(|length| length.div_ceil(page) * page + page).sum()
+}
+
+/// Files of a tmpfs of their own, which is read-only before the program starts.
+fn mount_pristine(files: &[(String, Vec<u8>)]) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let flags = MS_NOSUID | MS_NODEV;
+    let size = pages(files.iter().map(|(_, bytes)| bytes.len() as u64)) + sys::page_size();
+    let inodes = 64 + 8 * files.len();
+    sys::mount("tmpfs", "/pristine", "tmpfs", flags, &format!("size={size},nr_inodes={inodes},mode=755"))?;
+    std::env::set_current_dir("/pristine")?;
+    write_files(files)?;
+    std::env::set_current_dir("/work")?;
+    read_only("/pristine", flags)
+}
+
+fn hand_over_work(socket: Option<&UnixStream>) -> io::Result<()> {
+    let Some(socket) = socket else { return Ok(()) };
+    let work = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/work")?;
+    sys::send_fds(socket, [&work.into()])
+}
+
+/// Writes into the current folder.
+fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
+    for (path, bytes) in files {
         if let Some(folder) = Path::new(path).parent() {
             fs::create_dir_all(folder)?;
         }
@@ -214,13 +244,13 @@ fn exec(inside: Inside) -> ! {
     }
     sys::unblock_signals();
     let _ = sys::new_session();
-    for (number, fd) in inside.stdio.iter().enumerate() {
+    for (number, fd) in inside.given.stdio.iter().enumerate() {
         if sys::put_at(fd, number as i32).is_err() {
             sys::exit_now(126);
         }
     }
     sys::close_all_from_3();
-    let request = inside.request;
+    let request = inside.given.request;
     let Err(error) = exec_program(&request);
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     let _ = writeln!(io::stderr(), "sandbox: cannot execute {}: {error}", request.argv[0]);

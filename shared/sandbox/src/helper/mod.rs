@@ -2,6 +2,7 @@
 //!
 //! In: descriptor 0, a socket to the caller, with one request. Out: replies on it. What must hold: one thread, so that a
 //! clone may allocate; an empty environment, which init would show in /proc/1/environ; nothing is left when it ends.
+mod collect;
 mod inside;
 mod seccomp;
 mod status;
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use crate::cgroup::Cgroup;
 use crate::sys::{self, Forked};
-use crate::wire::{self, Reply, Request};
+use crate::wire::{self, HandedOver, Reply};
+use crate::{Collected, Facts};
 use status::Status;
 
 /// The first argument that makes a program the helper.
@@ -47,14 +49,18 @@ fn serve() -> io::Result<()> {
     }
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     fs::File::open("/dev/null").and_then(|null| sys::put_at(&null.into(), 0))?;
-    let (request, contents, stdio) = wire::receive_request(&socket)?;
-    let reply = match hold(&socket, request, contents, stdio) {
-        Ok(facts) => Reply::Done(facts),
+    let given = wire::receive_request(&socket)?;
+    let (reply, files) = match hold(&socket, given) {
+        Ok((facts, Collected { files, refused })) => {
+            let lengths = files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect();
+            (Reply::Done { facts, files: lengths, refused }, files)
+        }
         Err(Failed { what, error, cgroup }) => {
-            Reply::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO), cgroup }
+            (Reply::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO), cgroup }, vec![])
         }
     };
-    wire::write_message(&socket, &reply)
+    wire::write_message(&socket, &reply)?;
+    wire::write_contents(&socket, &files)
 }
 
 /// A set-up that failed, and whether the cgroup was the reason.
@@ -72,16 +78,12 @@ fn cgroup_failed(error: io::Error) -> Failed {
     Failed { what: "cgroup".into(), error, cgroup: true }
 }
 
-fn hold(
-    socket: &UnixStream,
-    request: Request,
-    contents: Vec<Vec<u8>>,
-    stdio: [OwnedFd; 3],
-) -> Result<crate::Facts, Failed> {
-    let (limits, plan) = (request.limits.clone(), request.cgroup.clone());
+fn hold(socket: &UnixStream, given: HandedOver) -> Result<(Facts, Collected), Failed> {
+    let (limits, plan) = (given.request.limits.clone(), given.request.cgroup.clone());
+    let wanted = given.request.collect.clone();
     let cgroup = Cgroup::create(&plan, std::process::id(), &limits).map_err(cgroup_failed)?;
-    let started = start(socket, &cgroup, request, contents, stdio);
-    let facts = started.and_then(|started| {
+    let started = start(socket, &cgroup, given);
+    let ended = started.and_then(|started| {
         let watch = watch::Watch {
             init: started.init,
             pidfd: &started.pidfd,
@@ -91,10 +93,13 @@ fn hold(
             plan: &plan,
             limits: &limits,
         };
-        watch.to_end().map_err(failed("watch"))
+        let facts = watch.to_end().map_err(failed("watch"))?;
+        // Nothing of the run lives any more: what is read now stays as it is.
+        let collected = started.work.map(|work| collect::read(&work, &wanted, limits.collect_bytes));
+        Ok((facts, collected.unwrap_or_default()))
     });
     cgroup.remove();
-    facts
+    ended
 }
 
 /// A sandbox whose program runs.
@@ -104,35 +109,34 @@ struct Started {
     status: File,
     /// Open as long as this process lives: init looks at it to see that it does.
     _go: File,
+    /// The folder /work, where something is to be brought out of it.
+    work: Option<OwnedFd>,
 }
 
-fn start(
-    socket: &UnixStream,
-    cgroup: &Cgroup,
-    request: Request,
-    contents: Vec<Vec<u8>>,
-    stdio: [OwnedFd; 3],
-) -> Result<Started, Failed> {
+fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver) -> Result<Started, Failed> {
     let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
     let (go_read, go_write) = sys::pipe().map_err(failed("pipe"))?;
     let (status_read, status_write) = sys::pipe().map_err(failed("pipe"))?;
-    let (uid, gid, root) = (request.host_uid, request.host_gid, request.root);
+    let handover = if given.request.collect.is_empty() { None } else { Some(UnixStream::pair()) };
+    let (taken, handed) = handover.transpose().map_err(failed("socket"))?.unzip();
+    let (uid, gid, root) = (given.request.host_uid, given.request.host_gid, given.request.root);
     let (side, pidfd) = sys::clone_into_namespaces().map_err(failed("clone into namespaces"))?;
     let init = match side {
         Forked::Child => {
-            drop((go_write, status_read));
-            inside::main(inside::Inside { request, contents, stdio, go: go_read, status: status_write, filters })
+            drop((go_write, status_read, taken));
+            inside::main(inside::Inside { given, go: go_read, status: status_write, handed, filters })
         }
         Forked::Parent { pid } => pid,
     };
-    drop((go_read, status_write, stdio, contents));
+    drop((go_read, status_write, handed, given));
     let Some(pidfd) = pidfd else { return Err(failed("pidfd")(io::ErrorKind::NotFound.into())) };
-    let mut started = Started { init, pidfd, status: status_read.into(), _go: go_write.into() };
+    let mut started = Started { init, pidfd, status: status_read.into(), _go: go_write.into(), work: None };
     let outcome = map_ids(init, uid, gid, root)
         .map_err(failed("map the sandbox's user"))
         .and_then(|()| cgroup.attach(init).map_err(cgroup_failed))
         .and_then(|()| started._go.write_all(&[1]).map_err(failed("start init")))
         .and_then(|()| ready(&started))
+        .and_then(|()| take_work(taken).map_err(failed("take the work folder")).map(|work| started.work = work))
         .and_then(|()| wire::write_message(socket, &Reply::Started).map_err(failed("answer the caller")));
     if let Err(e) = outcome {
         let _ = sys::kill_by_pidfd(&started.pidfd); // fails if init ended by itself
@@ -140,6 +144,13 @@ fn start(
         return Err(e);
     }
     Ok(started)
+}
+
+/// The folder that init handed over before it said that it was ready.
+fn take_work(socket: Option<UnixStream>) -> io::Result<Option<OwnedFd>> {
+    let Some(socket) = socket else { return Ok(None) };
+    let [work] = sys::receive_fds(&socket)?;
+    Ok(Some(work))
 }
 
 fn map_ids(init: i32, uid: u32, gid: u32, root: bool) -> io::Result<()> {

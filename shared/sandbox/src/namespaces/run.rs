@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::slot::Slot;
 use super::{Namespaces, spec};
 use crate::wire::{self, Reply, Request};
-use crate::{Facts, Finished, Limits, Received, SandboxError, Session, Spec, sys};
+use crate::{Collected, Facts, Finished, Limits, Received, SandboxError, Session, Spec, sys};
 
 /// How long a set-up, and the end after a limit, may take on an overloaded machine before the helper is given up.
 const GRACE: Duration = Duration::from_secs(60);
@@ -50,7 +50,9 @@ impl Running {
         let request = Request {
             argv: spec.argv.clone(),
             env: spec.env.clone(),
-            files: spec.files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect(),
+            files: lengths(&spec.files),
+            pristine: lengths(&spec.pristine),
+            collect: spec.collect.clone(),
             limits: spec.limits.clone(),
             rootfs: sandbox.rootfs.tree.clone(),
             host_uid: slot.host_uid,
@@ -80,7 +82,7 @@ impl Running {
             started: Instant::now(),
             _slot: slot,
         };
-        let handed = wire::send_request(&run.socket, &request, &spec.files, [&stdin_out, &stdout_in, &stderr_in]);
+        let handed = wire::send_request(&run.socket, &request, spec, [&stdin_out, &stdout_in, &stderr_in]);
         drop((stdin_out, stdout_in, stderr_in));
         // A helper that fails early answers and closes: its answer says more than our broken pipe.
         let answer = run.reply(Instant::now() + GRACE);
@@ -90,7 +92,7 @@ impl Running {
                 let source = io::Error::from_raw_os_error(errno);
                 return Err(Refused { cgroup, error: SandboxError::Setup { what, source } });
             }
-            Ok(Reply::Done(_)) => return Err(SandboxError::HelperDied { what: "start".into() }.into()),
+            Ok(Reply::Done { .. }) => return Err(SandboxError::HelperDied { what: "start".into() }.into()),
             Err(e) => return Err(handed.err().map_or(e, SandboxError::io("cannot hand a run to the helper")).into()),
         }
         run.started = Instant::now();
@@ -132,8 +134,12 @@ impl Running {
                 self.end();
             }
         }
-        let facts = match self.reply(give_up)? {
-            Reply::Done(facts) => facts,
+        let (facts, collected) = match self.reply(give_up)? {
+            Reply::Done { facts, files, refused } => {
+                let files = wire::read_contents(&self.socket, files);
+                let files = files.map_err(|e| SandboxError::HelperDied { what: e.to_string() })?;
+                (facts, Collected { files, refused })
+            }
             Reply::Failed { what, errno, .. } => {
                 return Err(SandboxError::Setup { what, source: io::Error::from_raw_os_error(errno) });
             }
@@ -141,19 +147,23 @@ impl Running {
         };
         while self.stdout.absorb()? {}
         while self.stderr.absorb()? {}
-        Ok(self.finished(facts))
+        Ok(self.finished(facts, collected))
     }
 
-    fn finished(&mut self, facts: Facts) -> Finished {
+    fn finished(&mut self, facts: Facts, collected: Collected) -> Finished {
         let output_cut = self.stdout.cut() || self.stderr.cut();
         let (stdout, stderr) = (std::mem::take(&mut self.stdout.kept), std::mem::take(&mut self.stderr.kept));
-        Finished { facts: Facts { output_cut, ..facts }, stdout, stderr }
+        Finished { facts: Facts { output_cut, ..facts }, stdout, stderr, collected }
     }
 
     /// Asks the helper to kill the tree.
     fn end(&self) {
         let _ = self.socket.shutdown(Shutdown::Write); // not connected any more: the helper is gone
     }
+}
+
+fn lengths(files: &[(String, Vec<u8>)]) -> Vec<(String, u64)> {
+    files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect()
 }
 
 fn spawn(sandbox: &Namespaces) -> Result<(UnixStream, Child), SandboxError> {

@@ -24,25 +24,33 @@ pub fn check(spec: &Spec) -> Result<(), SandboxError> {
     if limits.memory_bytes < 8 << 20 || limits.pids == 0 || limits.disk_bytes < 4096 {
         return bad("limits below 8 MiB of memory, one process or a page of disk run nothing".into());
     }
-    check_files(spec)
+    check_files(&spec.files)?;
+    check_files(&spec.pristine)?;
+    spec.collect.iter().filter(|path| !path.is_empty()).try_for_each(|path| parts_of(path).map(drop))
 }
 
-fn check_files(spec: &Spec) -> Result<(), SandboxError> {
+/// The parts of a plain relative path.
+fn parts_of(path: &str) -> Result<Vec<&str>, SandboxError> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let part_is_bad = |p: &&str| matches!(*p, "" | "." | "..") || p.len() > 255 || p.contains('\0');
+    if path.len() > 4000 || parts.iter().any(part_is_bad) {
+        return Err(SandboxError::BadSpec { reason: format!("{path:?} is no plain relative path") });
+    }
+    Ok(parts)
+}
+
+fn check_files(given: &[(String, Vec<u8>)]) -> Result<(), SandboxError> {
     let mut files = BTreeSet::new();
     let mut folders = BTreeSet::new();
-    for (path, _) in &spec.files {
-        let parts: Vec<&str> = path.split('/').collect();
-        let part_is_bad = |p: &&str| matches!(*p, "" | "." | "..") || p.len() > 255 || p.contains('\0');
-        if path.len() > 4000 || parts.iter().any(part_is_bad) {
-            return Err(SandboxError::BadSpec { reason: format!("{path:?} is no plain relative path") });
-        }
+    for (path, _) in given {
+        let parts = parts_of(path)?;
         files.insert(path.clone());
         folders.extend((1..parts.len()).map(|n| parts[..n].join("/")));
     }
     if let Some(both) = files.intersection(&folders).next() {
         return Err(SandboxError::BadSpec { reason: format!("{both:?} is both a file and a folder") });
     }
-    if files.len() < spec.files.len() {
+    if files.len() < given.len() {
         return Err(SandboxError::BadSpec { reason: "a file is given twice".into() });
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::{SandboxError, sys};
 use python::Python;
 
 /// Raised when the recipe changes what ends up in the tree.
-const RECIPE: &str = "rollmill-rootfs-1";
+const RECIPE: &str = "rollmill-rootfs-2";
 
 /// How the folders of half-built trees begin.
 const STAGING: &str = ".staging-";
@@ -86,7 +86,7 @@ fn remove_all(folder: &Path) -> io::Result<()> {
 
 fn build(python: &Python, staging: &Path) -> io::Result<()> {
     let tree = staging.join("tree");
-    for folder in ["usr/bin", "usr/lib", "etc", "proc", "dev", "tmp", "work", "sys", "root", "var"] {
+    for folder in ["usr/bin", "usr/lib", "etc", "proc", "dev", "tmp", "work", "pristine", "sys", "root", "var"] {
         fs::create_dir_all(tree.join(folder))?;
     }
     copy::merge_usr(&tree)?;

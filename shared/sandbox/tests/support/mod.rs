@@ -28,6 +28,7 @@ pub fn limits() -> Limits {
         pids: 16,
         disk_bytes: 16 << 20,
         output_bytes: 64 << 10,
+        collect_bytes: 1 << 20,
     }
 }
 
