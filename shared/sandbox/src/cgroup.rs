@@ -14,6 +14,7 @@ use crate::Limits;
 /// The group this process moves itself into where a delegated v2 group allows no processes beside child groups.
 const OWN_LEAF: &str = "rollmill-worker";
 const PREFIX: &str = "rollmill-run-";
+const PROBE: &str = "rollmill-probe-";
 
 /// Folders below which a group for a run can be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,12 +62,13 @@ impl CgroupPlan {
         }
     }
 
-    /// Removes groups of helpers that are gone (killed before they could clean up).
+    /// Removes groups of helpers and probes that are gone (killed before they could clean up).
     pub fn sweep(&self) {
         for base in self.bases() {
             for entry in fs::read_dir(base).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let Some(pid) = name.strip_prefix(PREFIX) else { continue };
+                let probe = || name.strip_prefix(PROBE)?.split('-').next();
+                let Some(pid) = name.strip_prefix(PREFIX).or_else(probe) else { continue };
                 if !Path::new("/proc").join(pid).exists() {
                     let _ = fs::remove_dir(entry.path()); // busy or already gone: not ours to remove
                 }
@@ -134,7 +136,7 @@ fn prepare_v2(base: &Path) -> Result<PathBuf, String> {
 }
 
 fn probe(folder: &Path) -> io::Result<()> {
-    let name = folder.join(format!("rollmill-probe-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let name = folder.join(format!("{PROBE}{}-{:?}", std::process::id(), std::thread::current().id()));
     fs::create_dir(&name)?;
     fs::remove_dir(&name)
 }

@@ -92,6 +92,7 @@ impl SandboxError {
                         | libc::ENFILE
                         | libc::EBUSY
                         | libc::EINTR
+                        | libc::EPIPE // a warm interpreter died between two runs
                 )
             ),
             _ => false,

@@ -21,4 +21,4 @@ mod wire;
 pub use api::{Collected, Facts, Finished, Isolation, Level, Limits, Received, Refusal, Sandbox, Session, Spec};
 pub use error::SandboxError;
 pub use helper::helper_main_if_asked;
-pub use namespaces::{Namespaces, NamespacesOptions};
+pub use namespaces::{Namespaces, NamespacesOptions, Warm, WarmOptions};

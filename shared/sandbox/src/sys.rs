@@ -159,15 +159,21 @@ pub fn receive_fds<const N: usize>(socket: &UnixStream) -> io::Result<[OwnedFd; 
     }
 }
 
-/// Which side of a [`clone_into_namespaces`] or [`fork`] this is.
+/// Which side of a [`fork`] this is.
 pub enum Forked {
     Child,
     Parent { pid: i32 },
 }
 
-/// Clones this process into fresh user, pid, mount, net, ipc and uts namespaces; the second value, in the parent, is a
-/// pidfd of the child. Only for a single-threaded process: the child goes on with a copy of this memory.
-pub fn clone_into_namespaces() -> io::Result<(Forked, Option<OwnedFd>)> {
+/// Which side of a [`clone_into_namespaces`] this is.
+pub enum Cloned {
+    Child,
+    Parent { pid: i32, pidfd: OwnedFd },
+}
+
+/// Clones this process into fresh user, pid, mount, net, ipc and uts namespaces. Only for a single-threaded process: the
+/// child goes on with a copy of this memory. With CLONE_PARENT in `more` the child is one of this process's parent.
+pub fn clone_into_namespaces(more: libc::c_int) -> io::Result<Cloned> {
     const NEW: libc::c_int = libc::CLONE_NEWUSER
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNS
@@ -175,7 +181,7 @@ pub fn clone_into_namespaces() -> io::Result<(Forked, Option<OwnedFd>)> {
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS;
     let mut pidfd: libc::c_int = -1;
-    let flags = (NEW | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
+    let flags = (NEW | more | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
     // SAFETY: without a stack argument and without CLONE_VM this is a fork; the process has one thread, so no lock of
     // another is held in the copy. The kernel writes the pidfd, which nobody else owns. clone, not clone3: containers'
     // filters answer ENOSYS to clone3. The first three arguments are in the same order on x86-64 and arm64.
@@ -183,9 +189,9 @@ pub fn clone_into_namespaces() -> io::Result<(Forked, Option<OwnedFd>)> {
         let zero: libc::c_ulong = 0;
         let pid = check(libc::syscall(libc::SYS_clone, flags, zero, &mut pidfd as *mut libc::c_int, zero, zero))?;
         if pid == 0 {
-            return Ok((Forked::Child, None));
+            return Ok(Cloned::Child);
         }
-        Ok((Forked::Parent { pid: pid as i32 }, Some(OwnedFd::from_raw_fd(pidfd))))
+        Ok(Cloned::Parent { pid: pid as i32, pidfd: OwnedFd::from_raw_fd(pidfd) })
     }
 }
 
@@ -243,9 +249,22 @@ pub fn page_size() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
-pub fn unshare_cgroup() -> io::Result<()> {
+/// A descriptor of a child that has not been reaped.
+pub fn pidfd_of(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain integers; the descriptor is ours alone, close-on-exec.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as RawFd)) }
+}
+
+/// Joins the user namespace behind a descriptor.
+pub fn join_user_namespace(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain integers.
+    unsafe { check(libc::setns(fd.as_raw_fd(), libc::CLONE_NEWUSER).into()) }.map(drop)
+}
+
+/// Leaves namespaces for fresh ones.
+pub fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: a plain integer.
-    unsafe { check(libc::unshare(libc::CLONE_NEWCGROUP).into()) }.map(drop)
+    unsafe { check(libc::unshare(flags).into()) }.map(drop)
 }
 
 /// Becomes `id`, user and group, real, effective and saved; drops supplementary groups if asked.
@@ -313,8 +332,11 @@ pub fn signal(number: libc::c_int, ignore: bool) {
     unsafe { libc::signal(number, if ignore { libc::SIG_IGN } else { libc::SIG_DFL }) };
 }
 
-/// Lets every signal through.
-pub fn unblock_signals() {
+/// Handles every signal as a fresh program does, and lets it through.
+pub fn reset_signals() {
+    for number in 1..=64 {
+        signal(number, false);
+    }
     // SAFETY: an empty set is a valid set.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();

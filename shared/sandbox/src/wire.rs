@@ -38,6 +38,21 @@ pub struct Request {
     pub cgroup: CgroupPlan,
 }
 
+/// What a helper with a warm interpreter needs once; a socket for each run follows.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Warm {
+    /// Interpreter and flags.
+    pub argv: Vec<String>,
+    /// Its environment, which its children's /proc/self/environ shows.
+    pub env: Vec<(String, String)>,
+    /// Python code that loads what runs will need.
+    pub preload: String,
+    pub rootfs: PathBuf,
+    pub host_uid: u32,
+    pub host_gid: u32,
+    pub root: bool,
+}
+
 /// What the helper answers: `Started`, then `Done`; or `Failed` at any point.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT, c_ulong};
 use seccompiler::BpfProgram;
@@ -26,8 +26,10 @@ pub struct Inside {
     /// One byte comes when ids are mapped and limits set; closed when the helper is gone.
     pub go: OwnedFd,
     pub status: OwnedFd,
-    /// Where the folder /work is handed over, if something is to be brought out of it.
+    /// Where the folder /work is handed over, if something is to be brought out of it, and the namespaces, if `warm`.
     pub handed: Option<UnixStream>,
+    /// The program is not started here: a warm interpreter's child joins these namespaces.
+    pub warm: bool,
     pub filters: [BpfProgram; 2],
 }
 
@@ -48,6 +50,10 @@ pub fn main(inside: Inside) -> ! {
     }
     if status.write_all(&Status::Ready.encode()).is_err() {
         sys::exit_now(1);
+    }
+    if inside.warm {
+        drop(inside.given.stdio);
+        reap_for_ever();
     }
     let program = match sys::fork() {
         Ok(Forked::Child) => exec(inside),
@@ -71,17 +77,26 @@ pub fn main(inside: Inside) -> ! {
     }
 }
 
+/// Takes in what loses its parent, until the helper ends everything.
+fn reap_for_ever() -> ! {
+    loop {
+        if sys::wait(-1).is_err() {
+            std::thread::sleep(Duration::from_millis(20)); // no children yet
+        }
+    }
+}
+
 fn prepare(inside: &Inside) -> Step {
     let request = &inside.given.request;
     die_with_helper().map_err(step("prctl"))?;
     wait_for_go(&inside.go).map_err(step("wait for the helper"))?;
     // when the whole machine runs out of memory, a sandbox goes before its worker; refused where it is higher already
     let _ = fs::write("/proc/self/oom_score_adj", "500");
-    sys::unshare_cgroup().map_err(step("cgroup namespace"))?;
+    sys::unshare(libc::CLONE_NEWCGROUP).map_err(step("cgroup namespace"))?;
     sys::new_session().map_err(step("session"))?;
     sys::set_hostname("sandbox").map_err(step("host name"))?;
     // still the caller's uid here, which may look into the cache folder; the sandbox's may not
-    enter_root(&request.rootfs).map_err(step("bind the root file system"))?;
+    enter_root(&request.rootfs, inside.warm).map_err(step("bind the root file system"))?;
     sys::become_user(SANDBOX_ID, request.root).map_err(step("change user"))?;
     die_with_helper().map_err(step("prctl"))?; // a change of user cleared it
     helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
@@ -92,7 +107,7 @@ fn prepare(inside: &Inside) -> Step {
     std::env::set_current_dir("/work").map_err(step("enter /work"))?;
     write_files(&inside.given.files).map_err(step("write the files of the spec"))?;
     mount_pristine(&inside.given.pristine).map_err(step("mount /pristine"))?;
-    hand_over_work(inside.handed.as_ref()).map_err(step("hand over /work"))?;
+    hand_over(inside).map_err(step("hand over /work and namespaces"))?;
     set_limits(request).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
     sys::drop_capabilities().map_err(step("drop capabilities"))?;
@@ -119,12 +134,14 @@ fn helper_is_alive(go: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Binds the root file system onto itself, read-only, and makes it the current folder.
-fn enter_root(rootfs: &Path) -> io::Result<()> {
+/// Binds the root file system onto itself, read-only, and makes it the current folder. `there` already, a user who may not
+/// look into the folders above it gets in by its name.
+pub fn enter_root(rootfs: &Path, there: bool) -> io::Result<()> {
     sys::mount("", "/", "", MS_REC | MS_PRIVATE, "")?;
-    let source = rootfs.to_str().ok_or(io::ErrorKind::InvalidInput)?;
-    sys::mount(source, rootfs, "", MS_BIND, "")?;
-    std::env::set_current_dir(rootfs)?;
+    let name = rootfs.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let (source, again) = if there { (Path::new("."), Path::new("..").join(name)) } else { (rootfs, rootfs.into()) };
+    sys::mount(source.to_str().ok_or(io::ErrorKind::InvalidInput)?, source, "", MS_BIND, "")?;
+    std::env::set_current_dir(again)?;
     let keep = sys::locked_mount_flags(Path::new("."))?;
     read_only(".", MS_NOSUID | MS_NODEV | keep)
 }
@@ -201,10 +218,25 @@ fn mount_pristine(files: &[(String, Vec<u8>)]) -> io::Result<()> {
     read_only("/pristine", flags)
 }
 
-fn hand_over_work(socket: Option<&UnixStream>) -> io::Result<()> {
-    let Some(socket) = socket else { return Ok(()) };
-    let work = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/work")?;
-    sys::send_fds(socket, [&work.into()])
+/// The namespaces of a sandbox in the order in which they are joined.
+pub const NAMESPACES: [&str; 7] = ["user", "pid", "net", "ipc", "uts", "cgroup", "mnt"];
+
+fn hand_over(inside: &Inside) -> io::Result<()> {
+    let Some(socket) = &inside.handed else { return Ok(()) };
+    if !inside.given.request.collect.is_empty() {
+        let work = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/work")?;
+        sys::send_fds(socket, [&work.into()])?;
+    }
+    if inside.warm {
+        // Only this process may open them: nobody else may look into it.
+        let mut open = Vec::new();
+        for name in NAMESPACES {
+            open.push(OwnedFd::from(File::open(format!("/proc/self/ns/{name}"))?));
+        }
+        let all: [&OwnedFd; NAMESPACES.len()] = std::array::from_fn(|n| &open[n]);
+        sys::send_fds(socket, all)?;
+    }
+    Ok(())
 }
 
 /// Writes into the current folder.
@@ -221,28 +253,33 @@ fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
 }
 
 fn set_limits(request: &Request) -> io::Result<()> {
+    resource_limits(request).into_iter().try_for_each(|(resource, value)| sys::set_limit(resource, value))
+}
+
+/// Resource limits of a program, as numbers of the kernel and values.
+pub fn resource_limits(request: &Request) -> Vec<(u32, u64)> {
     let limits = &request.limits;
-    sys::set_limit(libc::RLIMIT_CORE, 0)?;
-    sys::set_limit(libc::RLIMIT_NOFILE, 256)?;
-    sys::set_limit(libc::RLIMIT_FSIZE, disk_size(request))?;
-    sys::set_limit(libc::RLIMIT_MEMLOCK, 0)?;
-    sys::set_limit(libc::RLIMIT_MSGQUEUE, 0)?;
-    // the helper ends the tree at the limit; this only catches a helper that cannot keep up
-    sys::set_limit(libc::RLIMIT_CPU, limits.cpu.as_secs() + 2)?;
+    let mut all = vec![
+        (libc::RLIMIT_CORE, 0),
+        (libc::RLIMIT_NOFILE, 256),
+        (libc::RLIMIT_FSIZE, disk_size(request)),
+        (libc::RLIMIT_MEMLOCK, 0),
+        (libc::RLIMIT_MSGQUEUE, 0),
+        // the helper ends the tree at the limit; this only catches a helper that cannot keep up
+        (libc::RLIMIT_CPU, limits.cpu.as_secs() + 2),
+    ];
     if request.cgroup == CgroupPlan::None {
         // counted in this user namespace alone: init, the program, and what it starts
-        sys::set_limit(libc::RLIMIT_NPROC, u64::from(limits.pids) + 1)?;
-        sys::set_limit(libc::RLIMIT_AS, limits.memory_bytes.saturating_mul(2) + (256 << 20))?;
+        all.push((libc::RLIMIT_NPROC, u64::from(limits.pids) + 1));
+        all.push((libc::RLIMIT_AS, limits.memory_bytes.saturating_mul(2) + (256 << 20)));
     }
-    Ok(())
+    // The type of the numbers differs between C libraries; they are below 16.
+    all.into_iter().map(|(resource, value)| (resource as u32, value)).collect()
 }
 
 /// Becomes the program. What goes wrong from here is said as a shell says it: a message and 126 or 127.
 fn exec(inside: Inside) -> ! {
-    for number in 1..=64 {
-        sys::signal(number, false);
-    }
-    sys::unblock_signals();
+    sys::reset_signals();
     let _ = sys::new_session();
     for (number, fd) in inside.given.stdio.iter().enumerate() {
         if sys::put_at(fd, number as i32).is_err() {
@@ -257,6 +294,17 @@ fn exec(inside: Inside) -> ! {
     sys::exit_now(code)
 }
 
+/// The whole environment of a program.
+pub fn environment(request: &Request) -> Vec<(String, String)> {
+    let mut env = request.env.clone();
+    for (name, value) in [("PATH", "/usr/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
+        if !env.iter().any(|(n, _)| n == name) {
+            env.push((name.into(), value.into()));
+        }
+    }
+    env
+}
+
 /// Returns only an error.
 fn exec_program(request: &Request) -> Result<std::convert::Infallible, io::Error> {
     let program = match request.argv[0].as_str() {
@@ -264,12 +312,7 @@ fn exec_program(request: &Request) -> Result<std::convert::Infallible, io::Error
         name => format!("/usr/bin/{name}"),
     };
     let argv = request.argv.iter().map(sys::cstring).collect::<io::Result<Vec<_>>>()?;
-    let mut env = request.env.clone();
-    for (name, value) in [("PATH", "/usr/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
-        if !env.iter().any(|(n, _)| n == name) {
-            env.push((name.into(), value.into()));
-        }
-    }
+    let env = environment(request);
     let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
     Err(sys::exec(&sys::cstring(program)?, &argv, &env))
 }

@@ -7,6 +7,7 @@ mod inside;
 mod seccomp;
 mod status;
 mod tree;
+mod warm;
 mod watch;
 
 use std::fs::{self, File};
@@ -16,13 +17,16 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Cgroup;
-use crate::sys::{self, Forked};
+use crate::sys::{self, Cloned};
 use crate::wire::{self, HandedOver, Reply};
 use crate::{Collected, Facts};
 use status::Status;
+use warm::Zygote;
 
 /// The first argument that makes a program the helper.
 pub const ARGUMENT: &str = "__sandbox-helper";
+/// The same for a helper that holds one sandbox after the other, forked from a warm interpreter.
+pub const WARM_ARGUMENT: &str = "__sandbox-warm";
 
 /// The user and group a program has inside: no number that means something there, and never 0.
 const SANDBOX_ID: u32 = 1000;
@@ -33,24 +37,31 @@ const SETUP: Duration = Duration::from_secs(45);
 /// Call this first thing in `main`: if this process was started as a sandbox helper it does that work and exits, otherwise
 /// it returns at once.
 pub fn helper_main_if_asked() {
-    if std::env::args_os().nth(1).is_some_and(|a| a == ARGUMENT) {
-        let code = match serve() {
-            Ok(()) => 0,
-            Err(_) => 1, // the caller is gone, or sees the socket close
-        };
-        sys::exit_now(code)
-    }
+    let Some(argument) = std::env::args_os().nth(1) else { return };
+    let served = match argument.to_str() {
+        Some(ARGUMENT) => caller().and_then(|socket| serve(&socket, None)),
+        Some(WARM_ARGUMENT) => caller().and_then(warm::serve),
+        _ => return,
+    };
+    // On an error the caller is gone, or sees the socket close.
+    sys::exit_now(i32::from(served.is_err()))
 }
 
-fn serve() -> io::Result<()> {
+/// The socket to the caller.
+fn caller() -> io::Result<UnixStream> {
     // The caller ends this process by closing the socket; a signal to the whole job must not do it half-way.
     for number in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGPIPE] {
         sys::signal(number, true);
     }
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     fs::File::open("/dev/null").and_then(|null| sys::put_at(&null.into(), 0))?;
-    let given = wire::receive_request(&socket)?;
-    let (reply, files) = match hold(&socket, given) {
+    Ok(socket)
+}
+
+/// One run, from its request to its facts.
+fn serve(socket: &UnixStream, zygote: Option<&Zygote>) -> io::Result<()> {
+    let given = wire::receive_request(socket)?;
+    let (reply, files) = match hold(socket, given, zygote) {
         Ok((facts, Collected { files, refused })) => {
             let lengths = files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect();
             (Reply::Done { facts, files: lengths, refused }, files)
@@ -59,8 +70,8 @@ fn serve() -> io::Result<()> {
             (Reply::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO), cgroup }, vec![])
         }
     };
-    wire::write_message(&socket, &reply)?;
-    wire::write_contents(&socket, &files)
+    wire::write_message(socket, &reply)?;
+    wire::write_contents(socket, &files)
 }
 
 /// A set-up that failed, and whether the cgroup was the reason.
@@ -78,14 +89,15 @@ fn cgroup_failed(error: io::Error) -> Failed {
     Failed { what: "cgroup".into(), error, cgroup: true }
 }
 
-fn hold(socket: &UnixStream, given: HandedOver) -> Result<(Facts, Collected), Failed> {
+fn hold(socket: &UnixStream, given: HandedOver, zygote: Option<&Zygote>) -> Result<(Facts, Collected), Failed> {
     let (limits, plan) = (given.request.limits.clone(), given.request.cgroup.clone());
     let wanted = given.request.collect.clone();
     let cgroup = Cgroup::create(&plan, std::process::id(), &limits).map_err(cgroup_failed)?;
-    let started = start(socket, &cgroup, given);
+    let started = start(socket, &cgroup, given, zygote);
     let ended = started.and_then(|started| {
         let watch = watch::Watch {
             init: started.init,
+            roots: &started.roots,
             pidfd: &started.pidfd,
             status: &started.status,
             caller: socket,
@@ -105,6 +117,8 @@ fn hold(socket: &UnixStream, given: HandedOver) -> Result<(Facts, Collected), Fa
 /// A sandbox whose program runs.
 struct Started {
     init: i32,
+    /// Init, and the program where it is no child of init.
+    roots: Vec<i32>,
     pidfd: OwnedFd,
     status: File,
     /// Open as long as this process lives: init looks at it to see that it does.
@@ -113,30 +127,37 @@ struct Started {
     work: Option<OwnedFd>,
 }
 
-fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver) -> Result<Started, Failed> {
+fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, zygote: Option<&Zygote>) -> Result<Started, Failed> {
     let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
     let (go_read, go_write) = sys::pipe().map_err(failed("pipe"))?;
     let (status_read, status_write) = sys::pipe().map_err(failed("pipe"))?;
-    let handover = if given.request.collect.is_empty() { None } else { Some(UnixStream::pair()) };
-    let (taken, handed) = handover.transpose().map_err(failed("socket"))?.unzip();
-    let (uid, gid, root) = (given.request.host_uid, given.request.host_gid, given.request.root);
-    let (side, pidfd) = sys::clone_into_namespaces().map_err(failed("clone into namespaces"))?;
-    let init = match side {
-        Forked::Child => {
-            drop((go_write, status_read, taken));
-            inside::main(inside::Inside { given, go: go_read, status: status_write, handed, filters })
-        }
-        Forked::Parent { pid } => pid,
+    let collects = !given.request.collect.is_empty();
+    let handover = (collects || zygote.is_some()).then(UnixStream::pair).transpose();
+    let (taken, handed) = handover.map_err(failed("socket"))?.unzip();
+    let request = &given.request;
+    let (ids, root) = ((request.host_uid, request.host_gid), request.root);
+    let cloned = match zygote {
+        None => sys::clone_into_namespaces(0).map_err(failed("clone into namespaces"))?,
+        Some(zygote) => zygote.clone_into_namespaces(request)?,
     };
-    drop((go_read, status_write, handed, given));
-    let Some(pidfd) = pidfd else { return Err(failed("pidfd")(io::ErrorKind::NotFound.into())) };
-    let mut started = Started { init, pidfd, status: status_read.into(), _go: go_write.into(), work: None };
-    let outcome = map_ids(init, uid, gid, root)
+    let (init, pidfd) = match cloned {
+        Cloned::Child => {
+            drop((go_write, status_read, taken));
+            let warm = zygote.is_some();
+            inside::main(inside::Inside { given, go: go_read, status: status_write, handed, warm, filters })
+        }
+        Cloned::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    drop((go_read, status_write, handed));
+    let status = status_read.into();
+    let mut started = Started { init, roots: vec![init], pidfd, status, _go: go_write.into(), work: None };
+    let mapped = if zygote.is_some() { Ok(()) } else { map_ids(init, SANDBOX_ID, ids, root) };
+    let outcome = mapped
         .map_err(failed("map the sandbox's user"))
         .and_then(|()| cgroup.attach(init).map_err(cgroup_failed))
         .and_then(|()| started._go.write_all(&[1]).map_err(failed("start init")))
-        .and_then(|()| ready(&started))
-        .and_then(|()| take_work(taken).map_err(failed("take the work folder")).map(|work| started.work = work))
+        .and_then(|()| ready(&started.status))
+        .and_then(|()| take_over(&mut started, taken.as_ref(), collects, zygote, &given, cgroup))
         .and_then(|()| wire::write_message(socket, &Reply::Started).map_err(failed("answer the caller")));
     if let Err(e) = outcome {
         let _ = sys::kill_by_pidfd(&started.pidfd); // fails if init ended by itself
@@ -146,31 +167,52 @@ fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver) -> Result<Star
     Ok(started)
 }
 
-/// The folder that init handed over before it said that it was ready.
-fn take_work(socket: Option<UnixStream>) -> io::Result<Option<OwnedFd>> {
-    let Some(socket) = socket else { return Ok(None) };
-    let [work] = sys::receive_fds(&socket)?;
-    Ok(Some(work))
+/// Takes what init handed over before it said that it was ready, and has the program forked where that is not init's work.
+fn take_over(
+    started: &mut Started,
+    socket: Option<&UnixStream>,
+    collects: bool,
+    zygote: Option<&Zygote>,
+    given: &HandedOver,
+    cgroup: &Cgroup,
+) -> Result<(), Failed> {
+    let Some(socket) = socket else { return Ok(()) };
+    if collects {
+        let [work] = sys::receive_fds(socket).map_err(failed("take the work folder"))?;
+        started.work = Some(work);
+    }
+    let Some(zygote) = zygote else { return Ok(()) };
+    let namespaces = sys::receive_fds(socket).map_err(failed("take the namespaces"))?;
+    let forked = zygote.fork(given, namespaces, cgroup)?;
+    started.roots.push(forked.pid);
+    started.status = forked.status;
+    Ok(())
 }
 
-fn map_ids(init: i32, uid: u32, gid: u32, root: bool) -> io::Result<()> {
-    let write = |file: &str, text: String| fs::write(format!("/proc/{init}/{file}"), text);
+/// Says which user and group outside `inner` is within a process's user namespace.
+fn map_ids(pid: i32, inner: u32, (uid, gid): (u32, u32), root: bool) -> io::Result<()> {
+    let write = |file: &str, text: String| fs::write(format!("/proc/{pid}/{file}"), text);
     if !root {
         write("setgroups", "deny".into())?; // the kernel asks this of ordinary users
     }
-    write("uid_map", format!("{SANDBOX_ID} {uid} 1"))?;
-    write("gid_map", format!("{SANDBOX_ID} {gid} 1"))
+    write("uid_map", format!("{inner} {uid} 1"))?;
+    write("gid_map", format!("{inner} {gid} 1"))
 }
 
-/// Waits for init's word that all is set up.
-fn ready(started: &Started) -> Result<(), Failed> {
-    let mut fds = [sys::poll_fd(started.status.as_raw_fd(), libc::POLLIN)];
-    if sys::poll(&mut fds, Instant::now() + SETUP).map_err(failed("wait for init"))? == 0 {
-        return Err(failed("set up in time")(io::Error::from_raw_os_error(libc::EAGAIN)));
-    }
-    match Status::read(&started.status).map_err(failed("set-up of init"))? {
+/// Waits for the word that all is set up.
+fn ready(status: &File) -> Result<(), Failed> {
+    match word(status)? {
         Status::Ready => Ok(()),
         Status::Failed { what, errno } => Err(failed(&what)(io::Error::from_raw_os_error(errno))),
-        Status::Exited { .. } => Err(failed("set-up of init")(io::ErrorKind::UnexpectedEof.into())),
+        Status::Forked { .. } | Status::Exited { .. } => Err(failed("set-up")(io::ErrorKind::UnexpectedEof.into())),
     }
+}
+
+/// The next word on a status pipe, waited for as long as a set-up may take.
+fn word(status: &File) -> Result<Status, Failed> {
+    let mut fds = [sys::poll_fd(status.as_raw_fd(), libc::POLLIN)];
+    if sys::poll(&mut fds, Instant::now() + SETUP).map_err(failed("wait for the set-up"))? == 0 {
+        return Err(failed("set up in time")(io::Error::from_raw_os_error(libc::EAGAIN)));
+    }
+    Status::read(status).map_err(failed("set-up"))
 }

@@ -114,6 +114,15 @@ pub fn filters() -> Result<[BpfProgram; 2], Error> {
     Ok([clone3.try_into()?, main.try_into()?])
 }
 
+/// A filter as the kernel reads it, in hexadecimal.
+pub fn hex(filter: &BpfProgram) -> String {
+    let bytes = filter.iter().flat_map(|f| {
+        let (code, k) = (f.code.to_ne_bytes(), f.k.to_ne_bytes());
+        [code[0], code[1], f.jt, f.jf, k[0], k[1], k[2], k[3]]
+    });
+    bytes.map(|b| format!("{b:02x}")).collect()
+}
+
 /// Applies the filters to this process for good.
 pub fn apply(filters: &[BpfProgram; 2]) -> Result<(), Error> {
     filters.iter().try_for_each(|f| seccompiler::apply_filter(f))

@@ -9,6 +9,8 @@ pub enum Status {
     Ready,
     /// A step failed and init ends.
     Failed { what: String, errno: i32 },
+    /// A warm program was forked and waits for its limits; its pid where the helper lives.
+    Forked { pid: i32 },
     /// The program ended with this wait status, and init ends.
     Exited { code: i32 },
 }

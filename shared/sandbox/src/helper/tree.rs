@@ -1,15 +1,16 @@
 //! The processes of a sandbox seen from outside: CPU, memory, and time spent waiting for a CPU.
 //!
-//! In: the host pid of the sandbox's init. Everything living in the pid namespace descends from it.
+//! In: host pids of the sandbox's roots: its init, and the program where it was forked from a warm interpreter. Everything
+//! living in the pid namespace descends from them.
 use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
 use crate::sys;
 
-/// The host pids of init and all its descendants.
-pub fn pids(init: i32) -> Vec<i32> {
-    let mut all = vec![init];
+/// The host pids of the roots and all their descendants.
+pub fn pids(roots: &[i32]) -> Vec<i32> {
+    let mut all = roots.to_vec();
     let mut next = 0;
     while let Some(pid) = all.get(next).copied() {
         next += 1;
@@ -27,8 +28,8 @@ fn threads(pid: i32) -> Vec<i32> {
 }
 
 /// CPU time of the living and of those they reaped, from `/proc/pid/stat` (utime, stime, cutime, cstime).
-pub fn cpu(init: i32) -> Duration {
-    let ticks: u64 = pids(init).into_iter().filter_map(ticks_of).sum();
+pub fn cpu(roots: &[i32]) -> Duration {
+    let ticks: u64 = pids(roots).into_iter().filter_map(ticks_of).sum();
     Duration::from_millis(ticks * 1000 / sys::clock_ticks())
 }
 
@@ -45,8 +46,8 @@ fn stat_ticks(stat: &str) -> Option<u64> {
 
 /// Memory of the tree: first resident pages, which count shared ones once a process; only when these exceed `limit`, the
 /// proportional share, which is dear to compute.
-pub fn memory(init: i32, limit: u64) -> u64 {
-    let pids = pids(init);
+pub fn memory(roots: &[i32], limit: u64) -> u64 {
+    let pids = pids(roots);
     let resident: u64 = pids.iter().filter_map(|pid| resident_bytes(*pid)).sum();
     if resident <= limit {
         return resident;
@@ -67,10 +68,10 @@ fn proportional(pid: i32) -> Option<u64> {
 
 /// Whether the program, pid 2 of the sandbox, is on its way out or gone: then its own end is what happened to it, though
 /// its pipes closed a moment before its exit status is there.
-pub fn program_is_ending(init: i32) -> bool {
+pub fn program_is_ending(roots: &[i32]) -> bool {
     /// PF_EXITING of the kernel, in field 9 of `/proc/pid/stat`.
     const EXITING: u64 = 4;
-    let program = pids(init).into_iter().skip(1).find(|pid| inner_pid(*pid) == Some(2));
+    let program = pids(roots).into_iter().skip(1).find(|pid| inner_pid(*pid) == Some(2));
     let Some(stat) = program.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok()) else { return true };
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     fields.split(' ').nth(6).and_then(|f| f.parse::<u64>().ok()).is_none_or(|flags| flags & EXITING != 0)
@@ -90,8 +91,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub fn sample(&mut self, init: i32) {
-        for pid in pids(init) {
+    pub fn sample(&mut self, roots: &[i32]) {
+        for pid in pids(roots) {
             for thread in threads(pid) {
                 let path = format!("/proc/{pid}/task/{thread}/schedstat");
                 let text = fs::read_to_string(path).unwrap_or_default();
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_cpu() {
         let pid = std::process::id() as i32;
-        assert!(pids(pid).contains(&pid));
-        assert!(memory(pid, u64::MAX) > 0);
+        assert!(pids(&[pid]).contains(&pid));
+        assert!(memory(&[pid], u64::MAX) > 0);
     }
 }

@@ -22,6 +22,8 @@ const ENDING: Duration = Duration::from_secs(2);
 /// A started sandbox.
 pub struct Watch<'a> {
     pub init: i32,
+    /// Init, and the program where it is no child of init.
+    pub roots: &'a [i32],
     pub pidfd: &'a OwnedFd,
     pub status: &'a File,
     pub caller: &'a UnixStream,
@@ -91,7 +93,7 @@ impl Watch<'_> {
             }
             if ready[2].revents != 0 {
                 seen.killed = Some(Why::Asked); // closed, or shut down: the caller is done, or dead
-                if tree::program_is_ending(self.init) && self.exit_comes_soon()? {
+                if tree::program_is_ending(self.roots) && self.exit_comes_soon()? {
                     self.note_exit(seen);
                 }
             } else if now >= end {
@@ -116,13 +118,13 @@ impl Watch<'_> {
     }
 
     fn sample(&self, seen: &mut Seen) {
-        seen.cpu = self.cgroup.cpu().unwrap_or_else(|| tree::cpu(self.init)).max(seen.cpu);
-        seen.waiting.sample(self.init);
+        seen.cpu = self.cgroup.cpu().unwrap_or_else(|| tree::cpu(self.roots)).max(seen.cpu);
+        seen.waiting.sample(self.roots);
         if seen.cpu >= self.limits.cpu {
             seen.killed = Some(Why::Cpu);
         }
         if *self.plan == CgroupPlan::None {
-            let memory = tree::memory(self.init, self.limits.memory_bytes);
+            let memory = tree::memory(self.roots, self.limits.memory_bytes);
             seen.peak = seen.peak.max(memory);
             if memory > self.limits.memory_bytes {
                 seen.killed = Some(Why::Memory);

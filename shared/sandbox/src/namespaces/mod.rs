@@ -2,6 +2,7 @@
 mod run;
 mod slot;
 mod spec;
+mod warm;
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,8 @@ use crate::rootfs::{self, RootFs};
 use crate::{Finished, Isolation, Level, Limits, Sandbox, SandboxError, Session, Spec};
 use run::Running;
 use slot::Slots;
+
+pub use warm::{Warm, WarmOptions};
 
 /// How to open the [`Namespaces`] backend.
 #[derive(Debug, Clone)]

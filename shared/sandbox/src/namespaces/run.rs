@@ -10,12 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::slot::Slot;
+use super::warm::Lent;
 use super::{Namespaces, spec};
 use crate::wire::{self, Reply, Request};
 use crate::{Collected, Facts, Finished, Limits, Received, SandboxError, Session, Spec, sys};
 
 /// How long a set-up, and the end after a limit, may take on an overloaded machine before the helper is given up.
-const GRACE: Duration = Duration::from_secs(60);
+pub const GRACE: Duration = Duration::from_secs(60);
 /// Output beyond this multiple of its limit ends the run.
 const FLOOD: u64 = 16;
 
@@ -33,20 +34,64 @@ impl From<SandboxError> for Refused {
 
 /// A helper holding a sandbox, and the caller's ends of its pipes.
 pub struct Running {
-    helper: Child,
+    keeper: Keeper,
     socket: UnixStream,
     stdin: Option<OwnedFd>,
     stdout: Stream,
     stderr: Stream,
     limits: Limits,
     started: Instant,
-    _slot: Slot,
+}
+
+/// Who holds the sandbox of a run.
+pub enum Keeper {
+    /// A helper of its own, which ends with the run; then the slot is free.
+    Own { helper: Child, slot: Slot },
+    /// A helper with a warm interpreter, which is there for the next run.
+    Warm(Lent),
+}
+
+impl Keeper {
+    /// Ends a helper that does not answer.
+    fn kill(&mut self) {
+        match self {
+            Keeper::Own { helper, .. } => drop(helper.kill()), // gone already
+            Keeper::Warm(lent) => lent.spoil(),
+        }
+    }
+
+    /// Lets nobody have a helper again in which a run did not begin.
+    fn give_up(&mut self) {
+        if let Keeper::Warm(lent) = self {
+            lent.discard();
+        }
+    }
+
+    fn slot(&self) -> &Slot {
+        match self {
+            Keeper::Own { slot, .. } => slot,
+            Keeper::Warm(lent) => lent.slot(),
+        }
+    }
 }
 
 impl Running {
     pub fn begin(sandbox: &Namespaces, spec: &Spec, with_stdin: bool) -> Result<Running, Refused> {
         spec::check(spec)?;
         let slot = sandbox.slots.take()?;
+        let (socket, helper) = spawn(sandbox, crate::helper::ARGUMENT)?;
+        Running::with(sandbox, spec, with_stdin, socket, Keeper::Own { helper, slot })
+    }
+
+    /// Hands a checked spec to whoever listens at the other end of the socket.
+    pub fn with(
+        sandbox: &Namespaces,
+        spec: &Spec,
+        with_stdin: bool,
+        socket: UnixStream,
+        keeper: Keeper,
+    ) -> Result<Running, Refused> {
+        let slot = keeper.slot();
         let request = Request {
             argv: spec.argv.clone(),
             env: spec.env.clone(),
@@ -71,21 +116,22 @@ impl Running {
                 sys::chown_fd(fd, slot.host_uid, slot.host_gid).map_err(SandboxError::io("cannot set up a pipe"))?;
             }
         }
-        let (socket, helper) = spawn(sandbox)?;
         let mut run = Running {
-            helper,
+            keeper,
             socket,
             stdin: with_stdin.then_some(stdin),
             stdout: Stream::new(stdout, spec.limits.output_bytes),
             stderr: Stream::new(stderr, spec.limits.output_bytes),
             limits: spec.limits.clone(),
             started: Instant::now(),
-            _slot: slot,
         };
         let handed = wire::send_request(&run.socket, &request, spec, [&stdin_out, &stdout_in, &stderr_in]);
         drop((stdin_out, stdout_in, stderr_in));
         // A helper that fails early answers and closes: its answer says more than our broken pipe.
         let answer = run.reply(Instant::now() + GRACE);
+        if !matches!(answer, Ok(Reply::Started)) {
+            run.keeper.give_up();
+        }
         match answer {
             Ok(Reply::Started) => {}
             Ok(Reply::Failed { what, errno, cgroup }) => {
@@ -166,7 +212,8 @@ fn lengths(files: &[(String, Vec<u8>)]) -> Vec<(String, u64)> {
     files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect()
 }
 
-fn spawn(sandbox: &Namespaces) -> Result<(UnixStream, Child), SandboxError> {
+/// Starts a helper; the socket's other end is its descriptor 0.
+pub fn spawn(sandbox: &Namespaces, argument: &str) -> Result<(UnixStream, Child), SandboxError> {
     let pair = UnixStream::pair().and_then(|(ours, theirs)| {
         ours.set_read_timeout(Some(GRACE))?;
         ours.set_write_timeout(Some(GRACE))?;
@@ -175,7 +222,7 @@ fn spawn(sandbox: &Namespaces) -> Result<(UnixStream, Child), SandboxError> {
     let (ours, theirs) = pair.map_err(SandboxError::io("cannot make a socket"))?;
     let helper = Command::new(&sandbox.helper)
         .arg0("rollmill") // the sandbox's init shows this name, not a path of this host
-        .arg(crate::helper::ARGUMENT)
+        .arg(argument)
         .env_clear()
         .current_dir("/")
         .process_group(0) // a terminal's ctrl-c reaches the caller, which ends its runs in order
@@ -259,10 +306,12 @@ impl Drop for Running {
             match sys::poll(&mut ready, until) {
                 Ok(n) if n > 0 && matches!(io::Read::read(&mut &self.socket, &mut rest), Ok(n) if n > 0) => {}
                 Ok(n) if n > 0 => break, // closed: the helper is exiting
-                _ => break drop(self.helper.kill()),
+                _ => break self.keeper.kill(),
             }
         }
-        let _ = self.helper.wait();
+        if let Keeper::Own { helper, .. } = &mut self.keeper {
+            let _ = helper.wait();
+        }
     }
 }
 
