@@ -60,6 +60,7 @@ impl Worker {
             env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
             files: solution.files.clone(),
             limits,
+            ..Spec::default()
         };
         let session = sandbox.start(&spec)?;
         let mut worker =
