@@ -13,7 +13,7 @@ fn options(preload: &str) -> WarmOptions {
 }
 
 fn both() -> Vec<(&'static str, Warm)> {
-    let warm = |cgroups| Warm::open(Arc::new(open(cgroups)), options("import json, unittest")).expect("it loads");
+    let warm = |cgroups| Warm::new(Arc::new(open(cgroups)), vec![options("import json, unittest")]);
     vec![("cgroups", warm(true)), ("no cgroups", warm(false))]
 }
 
@@ -164,20 +164,27 @@ fn sessions_talk_and_several_runs_live_at_once() {
 }
 
 #[test]
-fn what_does_not_load_or_fit_is_refused() {
+fn what_does_not_load_is_refused_and_what_begins_otherwise_starts_cold() {
     let sandbox = Arc::new(open(true));
-    let error = Warm::open(sandbox.clone(), options("import no_such_module")).unwrap_err();
+    let broken = Warm::new(sandbox.clone(), vec![options("import no_such_module")]);
+    let error = broken.run(&python("print(1)", &[])).unwrap_err();
     assert!(matches!(&error, SandboxError::Setup { what, .. } if what.contains("no_such_module")), "{error}");
-    let warm = Warm::open(sandbox, options("pass")).unwrap();
-    for argv in [vec!["sh", "-c", ":"], vec!["python3", "-I", "-S"], vec!["python3", "-c", "pass"]] {
-        let spec = Spec { argv: argv.into_iter().map(String::from).collect(), limits: limits(), ..Spec::default() };
-        assert!(matches!(warm.run(&spec), Err(SandboxError::BadSpec { .. })));
+    let warm = Warm::new(sandbox, vec![options("import unittest")]);
+    let show = "import sys; print('unittest' in sys.modules)";
+    for (argv, want) in [
+        (vec!["python3", "-I", "-S", "-c", show], "True"),
+        (vec!["python3", "-I", "-S", "-B", "-c", show], "False"),
+        (vec!["python3", "-S", "-c", show], "False"),
+        (vec!["sh", "-c", "echo False"], "False"),
+    ] {
+        let spec = Spec { argv: argv.iter().map(|a| a.to_string()).collect(), limits: limits(), ..Spec::default() };
+        assert_eq!(out(&run(&warm, &spec)), want, "{argv:?}");
     }
 }
 
 #[test]
 fn nothing_outlives_a_killed_helper() {
-    let warm = Warm::open(Arc::new(open(true)), options("pass")).unwrap();
+    let warm = Warm::new(Arc::new(open(true)), vec![options("pass")]);
     let word = support::marker("warm-orphan");
     let source = "
 import os, subprocess, sys
@@ -211,7 +218,8 @@ time.sleep(1000)";
 
 #[test]
 fn an_interpreter_that_was_killed_is_replaced_and_none_is_left() {
-    let warm = Warm::open(Arc::new(open(true)), options("marker = 'marker-warm-replaced'")).unwrap();
+    let warm = Warm::new(Arc::new(open(true)), vec![options("pass")]);
+    assert_eq!(out(&run(&warm, &python("print(1)", &[]))), "1");
     let helpers = || running_with("__sandbox-warm");
     let before = helpers();
     let ours = before.iter().copied().filter(|pid| support::parent_of(*pid) == std::process::id() as i32);

@@ -1,8 +1,8 @@
 //! Runs of Python that begin in a loaded interpreter instead of a cold one.
 //!
-//! In: specs whose command is the interpreter with the flags it was started with. Out: what any run gives. What must hold: a
-//! run is isolated from all others as a cold one is; one interpreter forks one run at a time, so that no two runs alive share
-//! a host uid; an interpreter that answers oddly is ended, and another takes its place.
+//! In: specs; those whose command begins as a kept interpreter was started are forked from it, all others start cold. Out: what
+//! any run gives. What must hold: a run is isolated from all others as a cold one is; one interpreter forks one run at a
+//! time, so that no two runs alive share a host uid; an interpreter that answers oddly is ended, and another takes its place.
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,8 @@ use crate::{Finished, Isolation, Sandbox, SandboxError, Session, Spec, sys};
 /// What a warm interpreter has loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmOptions {
-    /// Interpreter and flags; every spec's command must begin with them. They are as `["python3", "-I", "-S"]`.
+    /// Interpreter and flags with which the commands of its runs begin, such as `["python3", "-I", "-S"]`; the next word of a
+    /// command is `-c` or a file.
     pub argv: Vec<String>,
     /// Python code that imports what runs will need. It must start no thread and open nothing.
     pub preload: String,
@@ -27,12 +28,17 @@ pub struct WarmOptions {
     pub env: Vec<(String, String)>,
 }
 
-/// A [`Sandbox`] whose runs are forked from loaded interpreters. As many are kept as runs were alive at once.
+/// A [`Sandbox`] whose runs are forked from loaded interpreters where it has the one they begin with. Interpreters are loaded
+/// when they are first needed; as many are kept as runs were alive at once.
 #[derive(Debug)]
 pub struct Warm {
     sandbox: Arc<Namespaces>,
+    kinds: Vec<Kind>,
+}
+
+#[derive(Debug)]
+struct Kind {
     options: WarmOptions,
-    isolation: Isolation,
     idle: Arc<Mutex<Vec<Holder>>>,
 }
 
@@ -52,25 +58,29 @@ pub struct Lent {
 }
 
 impl Warm {
-    /// Loads one interpreter, so that code that does not load is noticed here.
-    pub fn open(sandbox: Arc<Namespaces>, options: WarmOptions) -> Result<Warm, SandboxError> {
-        if options.argv.first().is_none_or(String::is_empty) {
-            return Err(SandboxError::BadSpec { reason: "no interpreter is named".into() });
-        }
-        let mut isolation = sandbox.level().clone();
-        isolation.notes.push("forked from a loaded interpreter".into());
-        let warm = Warm { sandbox, options, isolation, idle: Arc::default() };
-        warm.put_back(warm.load()?);
-        Ok(warm)
+    /// Nothing is started yet.
+    pub fn new(sandbox: Arc<Namespaces>, interpreters: Vec<WarmOptions>) -> Warm {
+        let kinds = interpreters.into_iter().filter(|options| !options.argv.is_empty());
+        Warm { sandbox, kinds: kinds.map(|options| Kind { options, idle: Arc::default() }).collect() }
     }
 
-    fn load(&self) -> Result<Holder, SandboxError> {
+    /// The interpreter that a command begins with, and the rest of the command.
+    fn kind_of<'a>(&self, argv: &'a [String]) -> Option<(&Kind, &'a [String])> {
+        self.kinds.iter().find_map(|kind| {
+            let rest = argv.strip_prefix(kind.options.argv.as_slice())?;
+            // Another flag asks for another interpreter.
+            let next = rest.first()?;
+            (next == "-c" && rest.len() > 1 || !next.starts_with('-')).then_some((kind, rest))
+        })
+    }
+
+    fn load(&self, options: &WarmOptions) -> Result<Holder, SandboxError> {
         let slot = self.sandbox.slots.take()?;
         let (control, helper) = spawn(&self.sandbox, crate::helper::WARM_ARGUMENT)?;
         let hello = wire::Warm {
-            argv: self.options.argv.clone(),
-            env: self.options.env.clone(),
-            preload: self.options.preload.clone(),
+            argv: options.argv.clone(),
+            env: options.env.clone(),
+            preload: options.preload.clone(),
             rootfs: self.sandbox.rootfs.tree.clone(),
             host_uid: slot.host_uid,
             host_gid: slot.host_gid,
@@ -89,19 +99,14 @@ impl Warm {
         }
     }
 
-    fn put_back(&self, holder: Holder) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
-    }
-
     fn begin(&self, spec: &Spec, with_stdin: bool) -> Result<Running, SandboxError> {
-        let Some(rest) = spec.argv.strip_prefix(self.options.argv.as_slice()).filter(|rest| !rest.is_empty()) else {
-            let reason = format!("a warm run's command begins with {:?} and goes on", self.options.argv);
-            return Err(SandboxError::BadSpec { reason });
+        let Some((kind, rest)) = self.kind_of(&spec.argv) else {
+            return Running::begin(&self.sandbox, spec, with_stdin).map_err(|r| r.error);
         };
         let spec = Spec { argv: rest.to_vec(), ..spec.clone() };
         spec::check(&spec)?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let holder = idle.map_or_else(|| self.load(), Ok)?;
+        let idle = kind.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let holder = idle.map_or_else(|| self.load(&kind.options), Ok)?;
         let (ours, theirs) = UnixStream::pair().map_err(SandboxError::io("cannot make a socket"))?;
         let timeouts = ours.set_read_timeout(Some(GRACE)).and_then(|()| ours.set_write_timeout(Some(GRACE)));
         timeouts.map_err(SandboxError::io("cannot set up a socket"))?;
@@ -110,7 +115,7 @@ impl Warm {
             return Err(died("it takes no more runs")); // and the holder ends here
         }
         let slot = holder.slot.same();
-        let lent = Lent { holder: Some(holder), idle: self.idle.clone(), slot };
+        let lent = Lent { holder: Some(holder), idle: kind.idle.clone(), slot };
         Running::with(&self.sandbox, &spec, with_stdin, ours, Keeper::Warm(lent)).map_err(|r| r.error)
     }
 }
@@ -121,7 +126,7 @@ fn died(what: &str) -> SandboxError {
 
 impl Sandbox for Warm {
     fn level(&self) -> &Isolation {
-        &self.isolation
+        self.sandbox.level()
     }
 
     fn run(&self, spec: &Spec) -> Result<Finished, SandboxError> {
