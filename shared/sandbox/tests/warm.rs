@@ -1,11 +1,12 @@
 //! Runs forked from a loaded interpreter: what a cold run gives, and nothing of the runs before.
 mod support;
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Finished, Received, Sandbox, SandboxError, Spec, Warm, WarmOptions};
-use support::{HELPER, limits, open, python, run, running_with, text};
+use support::{limits, marker, open, parent_of, python, run, running_with, text};
 
 fn options(preload: &str) -> WarmOptions {
     let argv = ["python3", "-I", "-S"].map(String::from).to_vec();
@@ -182,35 +183,50 @@ fn what_does_not_load_is_refused_and_what_begins_otherwise_starts_cold() {
     }
 }
 
+/// An interpreter that carries a word in its command line, and the command with which its runs begin.
+fn marked(word: &str) -> (Warm, Vec<String>) {
+    let argv: Vec<String> = ["python3", "-I", "-S", "-X", word].map(String::from).to_vec();
+    let options = WarmOptions { argv: argv.clone(), ..options("pass") };
+    (Warm::new(Arc::new(open(true)), vec![options]), argv)
+}
+
+fn marked_spec(argv: &[String], source: &str) -> Spec {
+    let argv = argv.iter().cloned().chain(["-c".into(), source.into()]).collect();
+    Spec { argv, limits: limits(), ..Spec::default() }
+}
+
+/// The interpreter with that word, and its helper.
+fn interpreter_and_helper(word: &str) -> (i32, i32) {
+    let found = running_with(word).into_iter().map(|pid| (pid, parent_of(pid)));
+    let helpers = running_with("__sandbox-warm");
+    found
+        .clone()
+        .find(|(_, parent)| helpers.contains(parent))
+        .unwrap_or_else(|| panic!("{:?}", found.collect::<Vec<_>>()))
+}
+
+fn kill(pid: i32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
 #[test]
 fn nothing_outlives_a_killed_helper() {
-    let warm = Warm::new(Arc::new(open(true)), vec![options("pass")]);
-    let word = support::marker("warm-orphan");
+    let word = marker("warm-orphan");
+    let (warm, argv) = marked(&word);
     let source = "
-import os, subprocess, sys
-subprocess.Popen(['sh', '-c', 'sleep 1000; : ' + word], start_new_session=True)
+import subprocess, time
+subprocess.Popen(['sh', '-c', 'sleep 1000; : WORD'], start_new_session=True)
 print('started', flush=True)
-import time
 time.sleep(1000)";
-    let spec = python(&format!("word = '{word}'{source}"), &[]);
-    let mut session = warm.start(&spec).unwrap();
+    let mut session = warm.start(&marked_spec(&argv, &source.replace("WORD", &word))).unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);
     assert!(matches!(session.recv(100, deadline).unwrap(), Received::Bytes(_)));
-    let left = running_with(&word);
-    assert!(!left.is_empty(), "the daemon has started");
-    let helpers = running_with("__sandbox-warm").into_iter();
-    let helper = helpers.filter(|pid| support::parent_of(*pid) == std::process::id() as i32).next().expect("a helper");
-    let interpreters: Vec<i32> = running_with("Run as `python3 FLAGS -c <this text>`")
-        .into_iter()
-        .filter(|pid| support::parent_of(*pid) == helper)
-        .collect();
-    assert!(!interpreters.is_empty());
-    assert!(std::process::Command::new("kill").args(["-9", &helper.to_string()]).status().unwrap().success());
+    // The interpreter, the process in the middle, the program and its daemon.
+    assert!(running_with(&word).len() >= 4, "{:?}", running_with(&word));
+    kill(interpreter_and_helper(&word).1);
     assert_eq!(session.recv(100, deadline).unwrap(), Received::Eof);
     assert!(session.finish().is_err(), "without the helper nothing is known");
-    while !running_with(&word).is_empty()
-        || interpreters.iter().any(|p| std::path::Path::new(&format!("/proc/{p}/exe")).exists())
-    {
+    while !running_with(&word).is_empty() {
         assert!(Instant::now() < deadline, "{:?} outlived the helper", running_with(&word));
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -218,24 +234,16 @@ time.sleep(1000)";
 
 #[test]
 fn an_interpreter_that_was_killed_is_replaced_and_none_is_left() {
-    let warm = Warm::new(Arc::new(open(true)), vec![options("pass")]);
-    assert_eq!(out(&run(&warm, &python("print(1)", &[]))), "1");
-    let helpers = || running_with("__sandbox-warm");
-    let before = helpers();
-    let ours = before.iter().copied().filter(|pid| support::parent_of(*pid) == std::process::id() as i32);
-    let helper = ours.clone().next().expect("a helper");
-    let interpreter = running_with("Run as `python3 FLAGS -c <this text>`");
-    let interpreter = interpreter.into_iter().find(|pid| support::parent_of(*pid) == helper).expect("an interpreter");
-    assert_eq!(out(&run(&warm, &python("print(1)", &[]))), "1");
-    let killed = std::process::Command::new("kill").args(["-9", &interpreter.to_string()]).status().unwrap();
-    assert!(killed.success());
-    let outcomes: Vec<_> = (0..3).map(|_| warm.run(&python("print(1)", &[]))).collect();
-    assert!(
-        outcomes.iter().all(|o| o.as_ref().map_or_else(SandboxError::is_transient, |d| out(d) == "1")),
-        "{outcomes:?}"
-    );
+    let word = marker("warm-replaced");
+    let (warm, argv) = marked(&word);
+    let spec = marked_spec(&argv, "print(1)");
+    assert_eq!(out(&run(&warm, &spec)), "1");
+    kill(interpreter_and_helper(&word).0);
+    let outcomes: Vec<_> = (0..3).map(|_| warm.run(&spec)).collect();
+    let fine =
+        |o: &Result<Finished, SandboxError>| o.as_ref().map_or_else(SandboxError::is_transient, |d| out(d) == "1");
+    assert!(outcomes.iter().all(fine), "{outcomes:?}");
     assert!(outcomes.last().is_some_and(Result::is_ok), "{outcomes:?}");
     drop(warm);
-    assert!(helpers().iter().all(|pid| support::parent_of(*pid) != std::process::id() as i32));
-    assert!(std::path::Path::new(HELPER).exists());
+    assert_eq!(running_with(&word), [0; 0]);
 }
