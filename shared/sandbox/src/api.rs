@@ -42,7 +42,7 @@ impl Default for Limits {
 /// One run: what to execute, with which files, under which limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spec {
-    /// Program and arguments; a program without `/` is looked up in /usr/bin of the sandbox.
+    /// Program and arguments; a program without `/` is looked up in /usr/local/bin, /usr/bin and /bin.
     pub argv: Vec<String>,
     /// The whole environment. PATH, HOME and LANG get defaults where absent; nothing comes from this process.
     pub env: Vec<(String, String)>,
@@ -177,6 +177,6 @@ pub struct Isolation {
     pub cgroup: String,
     /// SHA-256 of the root file system the programs see (without compiled .pyc), in hex.
     pub rootfs_digest: String,
-    /// Why the level is not higher, and the interpreter inside.
+    /// Why the level is not higher, and what the root file system is made of.
     pub notes: Vec<String>,
 }

@@ -294,10 +294,11 @@ fn exec(inside: Inside) -> ! {
     sys::exit_now(code)
 }
 
-/// The whole environment of a program.
-pub fn environment(request: &Request) -> Vec<(String, String)> {
+/// The whole environment of a program in this root file system.
+pub fn environment(request: &Request, root: &Path) -> Vec<(String, String)> {
     let mut env = request.env.clone();
-    for (name, value) in [("PATH", "/usr/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
+    let path = program_folders(root).join(":");
+    for (name, value) in [("PATH", path.as_str()), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
         if !env.iter().any(|(n, _)| n == name) {
             env.push((name.into(), value.into()));
         }
@@ -307,12 +308,23 @@ pub fn environment(request: &Request) -> Vec<(String, String)> {
 
 /// Returns only an error.
 fn exec_program(request: &Request) -> Result<std::convert::Infallible, io::Error> {
+    let folders = program_folders(Path::new("/"));
     let program = match request.argv[0].as_str() {
         path if path.contains('/') => path.to_string(),
-        name => format!("/usr/bin/{name}"),
+        name => {
+            let paths: Vec<String> = folders.iter().map(|folder| format!("{folder}/{name}")).collect();
+            paths.iter().find(|p| Path::new(p).exists()).unwrap_or(&paths[0]).clone()
+        }
     };
     let argv = request.argv.iter().map(sys::cstring).collect::<io::Result<Vec<_>>>()?;
-    let env = environment(request);
+    let env = environment(request, Path::new("/"));
     let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
     Err(sys::exec(&sys::cstring(program)?, &argv, &env))
+}
+
+/// Where programs lie: /usr/bin, and what images have beside it.
+fn program_folders(root: &Path) -> Vec<&'static str> {
+    let is_folder = |path: &str| fs::symlink_metadata(root.join(&path[1..])).is_ok_and(|about| about.is_dir());
+    let others = |path: &'static str| Some(path).filter(|path| is_folder(path));
+    [others("/usr/local/bin"), Some("/usr/bin"), others("/bin")].into_iter().flatten().collect()
 }

@@ -132,8 +132,8 @@ impl Zygote {
     /// Has a program forked into the namespaces of a sandbox that is set up, and into its group.
     pub fn fork(&self, given: &HandedOver, namespaces: [OwnedFd; 7], group: &Cgroup) -> Result<ForkedProgram, Failed> {
         let (report, theirs) = UnixStream::pair().map_err(failed("socket"))?;
-        let env: serde_json::Map<_, _> =
-            inside::environment(&given.request).into_iter().map(|(name, value)| (name, value.into())).collect();
+        let env = inside::environment(&given.request, &given.request.rootfs);
+        let env: serde_json::Map<_, _> = env.into_iter().map(|(name, value)| (name, value.into())).collect();
         let limits = inside::resource_limits(&given.request);
         let job = json!({ "argv": given.request.argv, "env": env, "limits": limits });
         let theirs: OwnedFd = theirs.into();

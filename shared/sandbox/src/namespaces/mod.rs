@@ -7,8 +7,7 @@ mod warm;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup::CgroupPlan;
-use crate::rootfs::{self, RootFs};
-use crate::{Finished, Isolation, Level, Limits, Sandbox, SandboxError, Session, Spec};
+use crate::{Finished, Isolation, Level, Limits, Root, RootFs, Sandbox, SandboxError, Session, Spec};
 use run::Running;
 use slot::Slots;
 
@@ -17,8 +16,10 @@ pub use warm::{Warm, WarmOptions};
 /// How to open the [`Namespaces`] backend.
 #[derive(Debug, Clone)]
 pub struct NamespacesOptions {
-    /// Where the private root file system is built and kept (`$XDG_CACHE_HOME/rollmill`, else `~/.cache/rollmill`).
+    /// Where root file systems are built and kept (`$XDG_CACHE_HOME/rollmill`, else `~/.cache/rollmill`).
     pub cache_dir: PathBuf,
+    /// What becomes `/` of the sandboxes (the host's interpreter).
+    pub root: Root,
     /// The helper program; by default ROLLMILL_SANDBOX_HELPER, this program if it is `rollmill`, or one beside it.
     pub helper: Option<PathBuf>,
     /// The weakest level a run may start at.
@@ -35,7 +36,14 @@ impl Default for NamespacesOptions {
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
         let home = || std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"));
         let cache_dir = base.or_else(home).unwrap_or_else(std::env::temp_dir).join("rollmill");
-        NamespacesOptions { cache_dir, helper: None, floor: Level::Watched, slots: 1024, cgroups: true }
+        NamespacesOptions {
+            cache_dir,
+            root: Root::Host,
+            helper: None,
+            floor: Level::Watched,
+            slots: 1024,
+            cgroups: true,
+        }
     }
 }
 
@@ -50,18 +58,18 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Builds the root file system if it is not there yet (seconds, once a machine), finds what this machine can do, proves
+    /// Builds the host's root file system if it is not there yet (seconds, once a machine), finds what this machine can do, proves
     /// it with one run, and refuses a level below the floor.
     pub fn open(opts: NamespacesOptions) -> Result<Namespaces, SandboxError> {
         let helper = find_helper(opts.helper)?;
-        let rootfs = rootfs::open(&opts.cache_dir)?;
+        let rootfs = RootFs::open(&opts.root, &opts.cache_dir)?;
         let wanted = if opts.cgroups { CgroupPlan::detect() } else { Err("cgroups are turned off".into()) };
         let (cgroup, mut notes) = match wanted {
             Ok(plan) => (plan, vec![]),
             Err(why) => (CgroupPlan::None, vec![why]),
         };
         cgroup.sweep();
-        notes.push(format!("python {}", rootfs.python_version));
+        notes.push(rootfs.made_of.clone());
         let slots = Slots::open(&opts.cache_dir, opts.slots)?;
         let isolation = Isolation {
             backend: "namespaces".into(),

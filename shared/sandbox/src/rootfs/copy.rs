@@ -81,6 +81,13 @@ pub fn shared_objects(library: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(walk(library)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "so")).collect())
 }
 
+/// Users and hosts, as the sandbox maps them.
+pub fn write_etc(tree: &Path) -> io::Result<()> {
+    fs::write(tree.join("etc/passwd"), "user:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")?;
+    fs::write(tree.join("etc/group"), "user:x:1000:\nnobody:x:65534:\n")?;
+    fs::write(tree.join("etc/hosts"), "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n")
+}
+
 /// SHA-256 over every path with its kind and contents, in order. Compiled files are left out: the compiler does not promise
 /// the same bytes twice.
 pub fn digest(tree: &Path) -> io::Result<String> {
