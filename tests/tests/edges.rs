@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Crate, and the crates of this workspace it may use.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("rollmill-store", &[]),
     ("rollmill-bucket", &["rollmill-store"]),
     ("rollmill-schema", &[]),
@@ -14,13 +14,24 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("rollmill-policy", &[]),
     ("rollmill-model", &[]),
     ("rollmill-job", &["rollmill-store", "rollmill-schema"]),
+    ("rollmill-backend", &["rollmill-job", "rollmill-sandbox", "rollmill-grader"]),
     ("rollmill-synthesize", &["rollmill-job", "rollmill-schema", "rollmill-grader"]),
-    ("rollmill-verify", &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader"]),
+    (
+        "rollmill-verify",
+        &["rollmill-job", "rollmill-schema", "rollmill-backend", "rollmill-sandbox", "rollmill-grader"],
+    ),
     (
         "rollmill-rollout",
-        &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader", "rollmill-policy"],
+        &[
+            "rollmill-job",
+            "rollmill-schema",
+            "rollmill-backend",
+            "rollmill-sandbox",
+            "rollmill-grader",
+            "rollmill-policy",
+        ],
     ),
-    ("rollmill-score", &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader"]),
+    ("rollmill-score", &["rollmill-job", "rollmill-schema", "rollmill-backend", "rollmill-sandbox", "rollmill-grader"]),
     ("rollmill-evaluate", &["rollmill-job", "rollmill-schema"]),
     ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
@@ -33,6 +44,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "rollmill-schema",
             "rollmill-store",
             "rollmill-bucket",
+            "rollmill-backend",
             "rollmill-sandbox",
             "rollmill-grader",
             "rollmill-policy",

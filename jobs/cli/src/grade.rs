@@ -1,8 +1,9 @@
 //! `rollmill grade`: one solution of one task, graded as `score` would.
 
 use rollmill_grader::{Preset, RewardConfig, Solution, T0Options};
+use rollmill_job::config::SandboxSettings;
 use rollmill_job::{Exit, JobError};
-use rollmill_sandbox::{Namespaces, NamespacesOptions};
+use rollmill_sandbox::Level;
 use rollmill_schema::Candidate;
 use rollmill_score::{Graded, Suites, grade_solution};
 use rollmill_synthesize::parse_task;
@@ -67,8 +68,9 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let per_call = std::time::Duration::from_secs_f64(args.call_seconds);
     let options = T0Options { per_call, ..T0Options::default() };
     let graded = tokio::task::spawn_blocking(move || {
-        let sandbox = Namespaces::open(NamespacesOptions::default()).map_err(|e| e.to_string())?;
-        grade_solution(&sandbox, &solution, &suites, &reward, &options).map_err(|e| e.to_string())
+        let settings = SandboxSettings { warm: false, ..SandboxSettings::default() };
+        let sandbox = rollmill_backend::from_settings(&settings, Level::Watched).map_err(|e| e.to_string())?;
+        grade_solution(sandbox.as_ref(), &solution, &suites, &reward, &options).map_err(|e| e.to_string())
     });
     let graded = graded.await.map_err(|e| JobError::Unavailable { reason: format!("the grader died ({e})") })?;
     match graded {

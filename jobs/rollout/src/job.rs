@@ -10,7 +10,7 @@ use rollmill_job::{ItemError, Job, JobError, Run, clock};
 use rollmill_policy::endpoint::Next;
 use rollmill_policy::seed::trajectory_seed;
 use rollmill_policy::{Chat, Endpoint, EndpointConfig, Tokenizer};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_sandbox::Sandbox;
 use rollmill_schema::{StepRow, Task, Trajectory};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,8 +67,7 @@ impl Rollout {
         let (endpoint, health) = endpoint::open(endpoint_config, manifest, args.trust_endpoint).await?;
         let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
         act.context = health.context.map_or(act.context, |served| act.context.min(served));
-        let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
-        let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+        let sandbox = rollmill_backend::open(run, config.floor)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Rollout {
             run: run.clone(),
@@ -81,7 +80,7 @@ impl Rollout {
             tokenizer,
             chat,
             endpoint,
-            sandbox: Arc::new(sandbox),
+            sandbox,
             places: Arc::new(Semaphore::new(cores)),
             tasks: tasks.into_iter().map(|t| Ok((t.task_id.clone(), ready(t)?))).collect::<Result<_, JobError>>()?,
             options: T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() },

@@ -14,7 +14,7 @@ pub use graded::{Graded, Suites, grade_solution};
 use async_trait::async_trait;
 use rollmill_grader::{GradeError, Solution, T0Options};
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_sandbox::Sandbox;
 use rollmill_schema::{Reward, TaskSecret, Trajectory};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -151,14 +151,13 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     };
     let stage = Stage::score(&config.version, &args.split, args.round);
     let plan = Plan::ensure(&run, &stage, draft).await?;
-    let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
-    let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+    let sandbox = rollmill_backend::open(&run, config.floor)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let job = Score {
         run: run.clone(),
         config,
         round: args.round,
-        sandbox: Arc::new(sandbox),
+        sandbox,
         trajectories: trajectories.into_iter().map(|t| (t.trajectory_id.clone(), t)).collect(),
         suites,
         concurrency: args.concurrency.unwrap_or(cores),

@@ -18,7 +18,7 @@ pub use split::{duplicates, splits};
 use async_trait::async_trait;
 use rollmill_grader::GradeError;
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox};
+use rollmill_sandbox::Sandbox;
 use rollmill_schema::{Admission, Candidate, Rejection, Row, Task, TaskSecret, encode};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -132,13 +132,12 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     };
     let stage = Stage::verify();
     let plan = Plan::ensure(&run, &stage, draft).await?;
-    let opened = Namespaces::open(NamespacesOptions { floor: config.floor, ..NamespacesOptions::default() });
-    let sandbox = opened.map_err(|e| JobError::Config { place: "sandbox".into(), reason: e.to_string() })?;
+    let sandbox = rollmill_backend::open(&run, config.floor)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let job = Verify {
         run: run.clone(),
         config,
-        sandbox: Arc::new(sandbox),
+        sandbox,
         candidates: candidates.into_iter().map(|c| (c.task_id.clone(), c)).collect(),
         duplicates,
         splits,

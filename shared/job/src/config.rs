@@ -35,6 +35,36 @@ pub struct Operations {
     pub chunk_seconds: u64,
     /// Tries of an item before it becomes a failed row.
     pub item_tries: u32,
+    /// Where what is not trusted is executed.
+    pub sandbox: SandboxSettings,
+}
+
+/// `[operations.sandbox]`: how sandboxes are made. Which isolation was reached, and on which root file system, is in every row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxSettings {
+    /// What makes them.
+    pub backend: SandboxBackend,
+    /// Root file system of the namespaces backend: a name that `rollmill sandbox prepare` was given, or a path; none means
+    /// this machine's interpreter.
+    pub root: Option<String>,
+    /// Whether interpreters are kept loaded and forked for each run (namespaces only).
+    pub warm: bool,
+}
+
+/// What makes sandboxes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxBackend {
+    /// Linux namespaces, without a daemon.
+    #[default]
+    Namespaces,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> SandboxSettings {
+        SandboxSettings { backend: SandboxBackend::Namespaces, root: None, warm: true }
+    }
 }
 
 impl Default for Operations {
@@ -50,6 +80,7 @@ impl Default for Operations {
             chunk_items: 16,
             chunk_seconds: 20,
             item_tries: 3,
+            sandbox: SandboxSettings::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub use suite::grade;
 pub use verdict::{CaseOutcome, CaseVerdict, SuiteResult, visible_output};
 
 use crate::codec::CodecError;
-use rollmill_sandbox::{Limits, SandboxError};
+use rollmill_sandbox::{Limits, SandboxError, WarmOptions};
 use std::time::Duration;
 
 /// How a suite is asked.
@@ -47,6 +47,15 @@ impl Default for T0Options {
             restarts: 20,
             limits: Limits::default(),
         }
+    }
+}
+
+/// The interpreter that workers begin in, for a sandbox that keeps interpreters loaded.
+pub fn interpreter() -> WarmOptions {
+    WarmOptions {
+        argv: worker::INTERPRETER.map(str::to_owned).to_vec(),
+        preload: "import fcntl, json".to_owned(),
+        env: worker::environment(),
     }
 }
 

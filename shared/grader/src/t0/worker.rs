@@ -10,6 +10,13 @@ use rollmill_sandbox::{Facts, Received, Sandbox, SandboxError, Session, Spec};
 use std::time::{Duration, Instant};
 
 const WORKER: &str = include_str!("../../runner/worker.py");
+/// The flags are those of `-I` but for `-E`: the environment is ours, and it fixes the order of sets of strings.
+pub(super) const INTERPRETER: [&str; 4] = ["/usr/bin/python3", "-s", "-S", "-B"];
+
+pub(super) fn environment() -> Vec<(String, String)> {
+    vec![("PYTHONHASHSEED".to_owned(), "0".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())]
+}
+
 /// How long a worker may take until it speaks, with nothing of the solution read: a bound on a machine that is stuck.
 const START: Duration = Duration::from_secs(30);
 /// What the sandbox's own limits add to the life that the suite asks for.
@@ -50,14 +57,13 @@ impl Worker {
         life: Life,
         seq: u64,
     ) -> Result<Worker, GradeError> {
-        // The flags are those of `-I` but for `-E`: the environment is ours, and it fixes the order of sets of strings.
-        let argv = ["/usr/bin/python3", "-s", "-S", "-B", "-c", WORKER];
+        let argv = INTERPRETER.into_iter().chain(["-c", WORKER]);
         let mut limits = opts.limits.clone();
         limits.wall = life.wall + MARGIN;
         limits.cpu = life.cpu + MARGIN;
         let spec = Spec {
-            argv: argv.map(str::to_owned).to_vec(),
-            env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
+            argv: argv.map(str::to_owned).collect(),
+            env: environment(),
             files: solution.files.clone(),
             limits,
             ..Spec::default()
