@@ -26,8 +26,8 @@ def wire():
     type_name = type.__dict__["__name__"].__get__
     type_mro = type.__dict__["__mro__"].__get__
     type_dict = type.__dict__["__dict__"].__get__
-    attribute = object.__getattribute__
     slot_type = type(type_.__dict__["__basicsize__"])  # member descriptors, which slots are
+    dict_type = type(type_.__dict__["__abstractmethods__"])  # what an instance's real __dict__ is read by
     modules = sys.modules
 
     inbound = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 100)
@@ -241,24 +241,31 @@ def wire():
                 return None
             told = [f for f in dict.values(fields) if f._field_type is dataclasses._FIELD and f.compare]
             return name_of(t), [(text(str.__str__(f.name)), field_of(x, t, f.name)) for f in told]
-        except (AttributeError, KeyError, TypeError, LookupError):
+        except (AttributeError, LookupError, TypeError, StopIteration):
             return None
 
     def field_of(x, t, name):
         for owner in type_mro(t):
             if type_(type_dict(owner).get(name)) is slot_type:
                 return type_dict(owner)[name].__get__(x)
-        return dict.__getitem__(attribute(x, "__dict__"), name)
+        return dict.__getitem__(dict_of(x, t), name)
+
+    def dict_of(x, t):
+        """The instance's own attributes, unless its class hides them."""
+        found = next(type_dict(owner)["__dict__"] for owner in type_mro(t) if "__dict__" in type_dict(owner))
+        if type_(found) is not dict_type:
+            raise KeyError("__dict__")
+        return found.__get__(x)
 
     def member(x, t):
         """A member of an enumeration."""
         enum = modules.get("enum")
         try:
             if enum and issubclass_(t, enum.Enum):
-                name = dict.__getitem__(attribute(x, "__dict__"), "_name_")
+                name = dict.__getitem__(dict_of(x, t), "_name_")
                 if type_(name) is str:
                     return {"t": "enum", "v": [name_of(t), text(name)]}
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, StopIteration):
             pass
         return None
 

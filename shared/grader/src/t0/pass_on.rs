@@ -7,7 +7,7 @@ use super::GradeError;
 use super::protocol::{Answer, Ask, How, With};
 use super::tester::{Told, Use};
 use super::verdict::{CaseOutcome, Failure};
-use crate::codec::{self, MAX_FRAME};
+use crate::codec::{self, MAX_FRAME, Node};
 
 /// Built-in exceptions that a test may see, which all can be made of one message. `AssertionError`, what skips a test, and
 /// what ends a process are not among them.
@@ -50,22 +50,27 @@ pub(super) struct Refused {
     pub failure: Failure,
 }
 
-/// The request to a worker. An error means that the tests' own process does not keep to what was agreed.
-pub(super) fn request_of<'a>(call: &'a Use, entry: &'a str, back: bool) -> Result<Ask<'a>, GradeError> {
+/// What a test asks for, once it is sure that it can be sent. An error means that the tests' own process does not keep to
+/// what was agreed.
+pub(super) fn checked_use(call: Use) -> Result<Use, GradeError> {
     let fail = |e: codec::CodecError| GradeError::Tests(format!("arguments of a call: {e}"));
-    for nodes in [Some(&call.args), call.kwargs.as_ref()].into_iter().flatten() {
-        codec::assemble(nodes.clone()).map_err(fail)?;
-        let bytes = codec::frame(nodes).map_err(fail)?.len();
-        if bytes > MAX_FRAME / 2 {
-            return Err(fail(codec::CodecError::FrameTooLong(bytes)));
-        }
-    }
+    let check = |nodes: Vec<Node>| {
+        let bytes = codec::frame(&nodes)?.len();
+        if bytes > MAX_FRAME / 2 { Err(codec::CodecError::FrameTooLong(bytes)) } else { codec::checked(nodes) }
+    };
+    let args = check(call.args).map_err(fail)?;
+    let kwargs = call.kwargs.map(check).transpose().map_err(fail)?;
+    Ok(Use { args, kwargs, ..call })
+}
+
+/// The request to a worker.
+pub(super) fn request_of<'a>(call: &'a Use, entry: &'a str, back: bool) -> Ask<'a> {
     let back = back && matches!(call.how, How::Entry | How::Call | How::Method);
     let with = With { args: &call.args, kwargs: call.kwargs.as_deref(), collect: false, handles: true, back };
-    Ok(match call.how {
+    match call.how {
         How::Entry => Ask::Call { entry, with },
         how => Ask::Use { how, on: call.on, name: &call.name, with },
-    })
+    }
 }
 
 /// What a test is told of an answer; outside, what is wrong with the answer's form.
@@ -100,7 +105,6 @@ fn raised(mro: &[String]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Node;
 
     fn told(mro: &[&str]) -> Option<&'static str> {
         raised(&mro.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())

@@ -7,7 +7,7 @@
 
 use super::blame::{at_fault, overloaded, spent_cpu};
 use super::loader::{Load, Loader, Refusal, late};
-use super::pass_on::{Refused, answer_to, request_of};
+use super::pass_on::{Refused, answer_to, checked_use, request_of};
 use super::peer::{Life, MARGIN};
 use super::tester::{Order, Said, Tester, Told, Use};
 use super::verdict::{CaseOutcome, Failure, SuiteResult};
@@ -185,7 +185,7 @@ impl Suite<'_> {
         let mut said = pair.tester.order(Order::Test { index }, limit)?;
         for calls in 0.. {
             let call = match said {
-                Said::Use(call) if calls < MAX_CALLS => call,
+                Said::Use(call) if calls < MAX_CALLS => checked_use(call)?,
                 Said::Use(_) => {
                     return self.ended(pair, Failure::new(CaseOutcome::Timeout, "the test makes too many calls"));
                 }
@@ -224,7 +224,7 @@ impl Suite<'_> {
         if limit.is_zero() {
             return Ok(Err(Reply::Late));
         }
-        let ask = request_of(call, self.loader.entry, self.tests.mutates)?;
+        let ask = request_of(call, self.loader.entry, self.tests.mutates);
         let seq = self.loader.seq();
         Ok(match pair.worker.ask(ask, seq, limit)? {
             Reply::Answer(answer) => match answer_to(answer) {
