@@ -46,7 +46,7 @@ pub struct CaseText {
 impl CaseText {
     /// The case itself.
     pub fn to_case(&self) -> Result<Case, CasesError> {
-        let field = |field, what: String| CasesError::Field { index: self.test, field, what };
+        let field = |field: &str, what: String| CasesError::Field { index: self.test, field: field.to_owned(), what };
         let args = match literal::parse(&self.args).map_err(|e| field("args", e.to_string()))? {
             Value::Tuple(args) => args,
             other => return Err(field("args", format!("must be a tuple, not a {}", other.type_name()))),
@@ -56,7 +56,7 @@ impl CaseText {
             .comparator
             .parse()
             .map_err(|e: crate::compare::UnknownComparator| field("comparator", e.to_string()))?;
-        Ok(Case { args, expected, comparator, expect_exception: None })
+        Ok(Case { comparator, ..Case::exact(args, expected) })
     }
 }
 

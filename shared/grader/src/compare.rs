@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How a returned value is held against the expected one. Spelled by name: `exact`, `identical`, `approx` or
-/// `approx(abs=1e-6,rel=1e-9)`, `sequence`, `unordered`, `set_eq`, `truthy`, `falsy`.
+/// `approx(abs=1e-6,rel=1e-9)`, `sequence`, `unordered`, `set_eq`, `truthy`, `falsy`, `predicate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Comparator {
@@ -34,13 +34,15 @@ pub enum Comparator {
     Truthy,
     /// `assert not f(x)`: the expected value does not matter.
     Falsy,
+    /// A function that came with the task decides ([`crate::Case::predicate`]), in a sandbox of its own.
+    Predicate,
 }
 
 /// The tolerance of a bare `approx`; EvalPlus compares floats with 1e-6 (Liu et al. 2023).
 const DEFAULT_TOLERANCE: f64 = 1e-6;
 
 impl Comparator {
-    /// Whether `got` is accepted where `expected` was wanted.
+    /// Whether `got` is accepted where `expected` was wanted; never by [`Comparator::Predicate`].
     pub fn accepts(&self, expected: &Value, got: &Value) -> bool {
         if got.has_opaque() {
             return false;
@@ -54,7 +56,13 @@ impl Comparator {
             Comparator::SetEq => both(expected, got, |a, b| equal(&Value::Set(a), &Value::Set(b))),
             Comparator::Truthy => got.truth() == Some(true),
             Comparator::Falsy => got.truth() == Some(false),
+            Comparator::Predicate => false, // not decided by values alone: `t0` asks the predicate
         }
+    }
+
+    /// Whether an iterator that comes back stands for the list of its elements.
+    pub(crate) fn wants_elements(&self) -> bool {
+        matches!(self, Comparator::Sequence | Comparator::Unordered | Comparator::SetEq)
     }
 }
 
@@ -96,6 +104,9 @@ fn same_types(a: &Value, b: &Value) -> bool {
                 let (x, y) = (by_key(x), by_key(y));
                 x.len() == y.len() && x.iter().zip(&y).all(|(x, y)| same_types(&x.1, &y.1) && same_types(&x.2, &y.2))
             }
+            (Value::Record { fields: x, .. }, Value::Record { fields: y, .. }) => {
+                x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same_types(&x.1, &y.1))
+            }
             _ => true,
         }
 }
@@ -114,6 +125,10 @@ impl Tolerance {
             (Value::Tuple(a), Value::Tuple(b)) | (Value::List(a), Value::List(b)) => self.all_close(a, b),
             (Value::Set(a) | Value::FrozenSet(a), Value::Set(b) | Value::FrozenSet(b)) => self.sets_close(a, b),
             (Value::Dict(a), Value::Dict(b)) => self.dicts_close(a, b),
+            (Value::Record { type_name: a, fields: x }, Value::Record { type_name: b, fields: y }) => {
+                let names = |fields: &[(String, Value)]| fields.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
+                a == b && names(x) == names(y) && x.iter().zip(y).all(|(x, y)| self.close(&x.1, &y.1))
+            }
             _ => match (parts(expected), parts(got)) {
                 (Some(a), Some(b)) => self.numbers_close(a, b),
                 _ => false,
@@ -173,7 +188,7 @@ fn parts(value: &Value) -> Option<(f64, f64)> {
 /// A comparator's name that means nothing. The task is to be mended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown comparator {0:?}: use exact, identical, approx(abs=..,rel=..), sequence, unordered, set_eq, truthy or falsy"
+    "unknown comparator {0:?}: use exact, identical, approx(abs=..,rel=..), sequence, unordered, set_eq, truthy, falsy or predicate"
 )]
 pub struct UnknownComparator(pub String);
 
@@ -188,6 +203,7 @@ impl fmt::Display for Comparator {
             Comparator::SetEq => f.write_str("set_eq"),
             Comparator::Truthy => f.write_str("truthy"),
             Comparator::Falsy => f.write_str("falsy"),
+            Comparator::Predicate => f.write_str("predicate"),
         }
     }
 }
@@ -206,6 +222,7 @@ impl FromStr for Comparator {
             "set_eq" => Comparator::SetEq,
             "truthy" => Comparator::Truthy,
             "falsy" => Comparator::Falsy,
+            "predicate" => Comparator::Predicate,
             other => {
                 let inner = other.strip_prefix("approx(").and_then(|t| t.strip_suffix(')')).ok_or_else(unknown)?;
                 let (mut abs, mut rel) = (0.0, 0.0);
@@ -279,6 +296,17 @@ mod tests {
             ("approx", "'a'", "'a'", true),
             ("approx", "'a'", "'b'", false),
             ("approx", "1", "'1'", false),
+            ("approx", "P(x=1.0)", "P(x=1.0000001)", true),
+            ("approx", "P(x=1.0)", "Q(x=1.0000001)", false),
+            ("approx", "P(x=1.0)", "P(y=1.0)", false),
+            ("identical", "P(x=1)", "P(x=True)", false),
+            ("identical", "Color.RED", "Color.RED", true),
+            ("sequence", "[0, 1]", "range(2)", true),
+            ("sequence", "[0, 1]", "deque([0, 1])", true),
+            ("unordered", "[0, 1]", "range(10)", false),
+            ("truthy", "True", "range(1)", true),
+            ("truthy", "True", "P(x=1)", false),
+            ("falsy", "True", "P(x=1)", false),
             ("approx(abs=0.5)", "1", "1.5", true),
             ("approx(abs=0.5)", "1", "1.6", false),
             ("approx(rel=0.1)", "100", "109", true),
@@ -304,7 +332,8 @@ mod tests {
     #[test]
     fn things_that_are_no_data_never_match() {
         let opaque = Value::Opaque { type_name: "AlwaysEqual".into() };
-        for name in ["exact", "identical", "approx", "sequence", "unordered", "set_eq", "truthy", "falsy"] {
+        for name in ["exact", "identical", "approx", "sequence", "unordered", "set_eq", "truthy", "falsy", "predicate"]
+        {
             let comparator: Comparator = name.parse().unwrap();
             assert!(!comparator.accepts(&opaque, &opaque), "{name}");
             assert!(!comparator.accepts(&Value::List(vec![]), &Value::List(vec![opaque.clone()])), "{name}");

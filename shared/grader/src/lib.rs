@@ -13,15 +13,19 @@ pub mod cases;
 pub mod codec;
 pub mod compare;
 pub mod int;
+mod key;
 pub mod literal;
 pub mod reward;
 pub mod style;
 pub mod t0;
 pub mod value;
 
-pub use cases::{Case, CasesError, parse_cases, render_cases};
+pub use cases::{Action, Case, CasesError, Message, Step, parse_cases, render_cases};
 pub use compare::Comparator;
 pub use literal::LiteralError;
 pub use reward::{BadRewardConfig, Components, Preset, RewardConfig, pass_rate};
-pub use t0::{CaseOutcome, CaseVerdict, GradeError, Solution, SuiteResult, T0Options, grade, visible_output};
+pub use t0::{
+    Bearing, CaseOutcome, CaseVerdict, GradeError, Solution, SuiteResult, T0Options, TestSource, bearing, grade,
+    grade_tests, visible_output,
+};
 pub use value::Value;

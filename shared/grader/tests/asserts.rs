@@ -5,15 +5,12 @@
 
 use rollmill_grader::asserts::{AssertSource, CaseText, ConvertError, Rejected, convert_asserts};
 use rollmill_grader::{GradeError, Solution, SuiteResult, T0Options, grade};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
+mod public;
 mod sandboxed;
 
-fn python() -> PathBuf {
-    PathBuf::from("python3")
-}
+use public::{Row, data, humaneval, mbpp, python};
 
 fn convert(tests: &[&str]) -> Result<Vec<CaseText>, Rejected> {
     convert_for(None, tests)
@@ -147,64 +144,6 @@ fn a_missing_python_is_said() {
     assert!(matches!(convert_asserts(Path::new("/nonexistent/python3"), &items), Err(ConvertError::Python { .. })));
     assert!(matches!(convert_asserts(Path::new("/bin/false"), &items), Err(ConvertError::Broken { .. })));
     assert!(convert_asserts(&python(), &[]).unwrap().is_empty());
-}
-
-/// The folder with `humaneval` and `mbpp`, or why the test is skipped.
-fn data(test: &str) -> Option<PathBuf> {
-    let beside = PathBuf::from("../../../shared/data");
-    let folder = std::env::var_os("ROLLMILL_DATA").map_or(beside, PathBuf::from);
-    if folder.join("mbpp/mbpp.jsonl").is_file() && folder.join("humaneval/HumanEval.jsonl.gz").is_file() {
-        return Some(folder);
-    }
-    eprintln!("skipped: {test}: no humaneval and mbpp in {}; set ROLLMILL_DATA", folder.display());
-    None
-}
-
-struct Row {
-    name: String,
-    source: AssertSource,
-    reference: String,
-}
-
-fn rows(text: &str) -> Vec<serde_json::Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn string(row: &serde_json::Value, field: &str) -> String {
-    row[field].as_str().unwrap_or_default().to_owned()
-}
-
-fn humaneval(folder: &Path) -> Vec<Row> {
-    let script = "import gzip,sys; sys.stdout.buffer.write(gzip.decompress(sys.stdin.buffer.read()))";
-    let mut child =
-        Command::new(python()).args(["-I", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let packed = std::fs::read(folder.join("humaneval/HumanEval.jsonl.gz")).unwrap();
-    child.stdin.take().unwrap().write_all(&packed).unwrap();
-    let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    let row = |r: &serde_json::Value| Row {
-        name: string(r, "task_id"),
-        source: AssertSource {
-            setup: String::new(),
-            tests: vec![string(r, "test")],
-            entry_point: Some(string(r, "entry_point")),
-        },
-        reference: string(r, "prompt") + &string(r, "canonical_solution"),
-    };
-    rows(&text).iter().map(row).collect()
-}
-
-fn mbpp(folder: &Path) -> Vec<Row> {
-    let text = std::fs::read_to_string(folder.join("mbpp/mbpp.jsonl")).unwrap();
-    let row = |r: &serde_json::Value| Row {
-        name: format!("MBPP/{}", r["task_id"]),
-        source: AssertSource {
-            setup: string(r, "test_setup_code"),
-            tests: r["test_list"].as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect(),
-            entry_point: None,
-        },
-        reference: string(r, "code"),
-    };
-    rows(&text).iter().map(row).collect()
 }
 
 fn converted(rows: Vec<Row>) -> Vec<(Row, Result<Vec<CaseText>, Rejected>)> {

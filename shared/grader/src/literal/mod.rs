@@ -3,10 +3,15 @@
 //! In: text from task files (untrusted). Out: a [`Value`], or an error with its byte position. What must hold: bounded
 //! depth and size, no panic on any text, sets and dicts free of duplicates as Python would leave them.
 //!
+//! Objects are written as their class's name and parts: `Point(x=1, y=2)` (a dataclass, fields by name), `Color.RED`,
+//! `range(0, 3)`, `Decimal('1.5')`, `Fraction(1, 2)`, `date(2020, 1, 2)`, `time(..)`, `datetime(..)`, `timedelta(days,
+//! seconds, microseconds)`, `deque([1])`. A class's name begins with a capital, whatever module is written before it.
+//!
 //! Beyond `ast.literal_eval`: bare `inf` and `nan` (also `infj`, `nanj`), `float('inf')`, `frozenset({..})`, comments and
 //! line breaks anywhere. Short of it: `\N{name}` and lone surrogates are errors.
 
 mod number;
+mod object;
 mod print;
 mod string;
 
@@ -166,7 +171,16 @@ impl<'a> Parser<'a> {
                 self.eat(b'(');
                 self.deeper(|p| p.constructor(word))
             }
-            _ => Err(LiteralError { at: start, what: "a name is no literal" }),
+            _ => {
+                // A dotted name, so that `datetime.date(..)` and `Color.RED` are read.
+                while self.peek() == Some(b'.') && self.rest().get(1).is_some_and(u8::is_ascii_alphabetic) {
+                    self.at += 1;
+                    self.at += self.rest().iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+                }
+                let name = self.text[start..self.at].trim_end().to_owned();
+                self.skip();
+                self.object(&name, start)
+            }
         }
     }
 

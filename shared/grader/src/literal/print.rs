@@ -28,6 +28,10 @@ impl Value {
             Value::FrozenSet(items) if items.is_empty() => out.push_str("frozenset()"),
             Value::FrozenSet(items) => list("frozenset({", items, "})", out),
             Value::Dict(pairs) => dict(pairs, out),
+            Value::Range(start, stop, 1) => out.push_str(&format!("range({start}, {stop})")),
+            Value::Range(start, stop, step) => out.push_str(&format!("range({start}, {stop}, {step})")),
+            Value::Record { type_name, fields } => record(type_name, fields, out),
+            Value::Enum { type_name, member } => out.push_str(&format!("{type_name}.{member}")),
             Value::Opaque { type_name } => {
                 out.push('<');
                 out.push_str(type_name);
@@ -62,6 +66,22 @@ fn list(open: &str, items: &[Value], close: &str, out: &mut String) {
         item.print(out);
     }
     out.push_str(close);
+}
+
+fn record(type_name: &str, fields: &[(String, Value)], out: &mut String) {
+    out.push_str(type_name);
+    out.push('(');
+    for (i, (name, value)) in fields.iter().enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        if !name.is_empty() {
+            out.push_str(name);
+            out.push('=');
+        }
+        value.print(out);
+    }
+    out.push(')');
 }
 
 fn dict(pairs: &[(Value, Value)], out: &mut String) {

@@ -157,6 +157,12 @@ pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         any::<f64>().prop_filter("nan is not equal to itself", |x| !x.is_nan()).prop_map(Value::Float),
         any::<String>().prop_map(Value::Str),
         any::<Vec<u8>>().prop_map(Value::Bytes),
+        (any::<i64>(), any::<i64>(), prop_oneof![1..9i64, -9..0i64]).prop_map(|(a, b, c)| Value::Range(a, b, c)),
+        "[A-Z][a-z]{0,3}".prop_map(|type_name| Value::Enum { type_name, member: "RED".to_owned() }),
+        (any::<i64>(), 1..99i64).prop_map(|(a, b)| Value::Record {
+            type_name: "Fraction".to_owned(),
+            fields: vec![(String::new(), Value::int(a)), (String::new(), Value::int(b))]
+        }),
     ];
     leaf.prop_recursive(4, 32, 5, |inner| {
         let many = prop::collection::vec(inner.clone(), 0..5);
@@ -169,7 +175,12 @@ pub(crate) fn any_value() -> impl Strategy<Value = Value> {
             many.prop_map(Value::List),
             distinct.clone().prop_map(Value::Set),
             distinct.clone().prop_map(Value::FrozenSet),
-            (distinct, inner).prop_map(|(keys, v)| Value::Dict(keys.into_iter().map(|k| (k, v.clone())).collect())),
+            (distinct, inner.clone())
+                .prop_map(|(keys, v)| Value::Dict(keys.into_iter().map(|k| (k, v.clone())).collect())),
+            prop::collection::btree_map("[a-z_][a-z0-9_]{0,5}", inner, 0..4).prop_map(|fields| Value::Record {
+                type_name: "Point".to_owned(),
+                fields: fields.into_iter().collect()
+            }),
         ]
     })
 }

@@ -1,5 +1,6 @@
 //! Whose fault a passed time limit is: a solution is blamed only if it spent the CPU or was truly idle.
 
+use super::GradeError;
 use rollmill_sandbox::Facts;
 use std::time::Duration;
 
@@ -12,6 +13,12 @@ pub(super) fn spent_cpu(cpu: Duration, waited: Duration) -> bool {
 /// time, or, on a busy machine and in more time, the CPU time it was `allowed` all the same.
 pub(super) fn at_fault(facts: &Facts, allowed: Duration) -> bool {
     facts.idle || spent_cpu(facts.cpu, facts.wall) || facts.cpu >= allowed
+}
+
+/// The error for a limit that passed without the solution's fault.
+pub(super) fn overloaded(facts: &Facts) -> GradeError {
+    let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    GradeError::Overloaded { cpu_ms: ms(facts.cpu), wall_ms: ms(facts.wall) }
 }
 
 #[cfg(test)]

@@ -4,14 +4,25 @@
 //! enter the sandbox and are compared here; a verdict is a function of returned data, never of an exit code or of output;
 //! what the solution did not cause is a [`GradeError`], the third outcome, and never counts as failed.
 
+mod bearing;
 mod blame;
+mod call;
+mod judge;
+mod loader;
 mod order;
+mod pass_on;
+mod peer;
+mod predicate;
 mod protocol;
+mod proxy;
 mod solution;
 mod suite;
+mod tester;
 mod verdict;
 mod worker;
 
+pub use bearing::{Bearing, bearing};
+pub use proxy::{TestSource, grade_tests};
 pub use solution::{Solution, SolutionError};
 pub use suite::grade;
 pub use verdict::{CaseOutcome, CaseVerdict, SuiteResult, visible_output};
@@ -27,8 +38,10 @@ pub struct T0Options {
     pub per_call: Duration,
     /// Wall clock of all calls together.
     pub total: Duration,
-    /// Seed of the order of calls and of their tickets.
+    /// Seed of the order of calls and of their tickets, and of `random` in written tests.
     pub seed: u64,
+    /// Whether cases are called in an order that depends on the seed; otherwise as they stand.
+    pub shuffle: bool,
     /// How often each call is made (at least once); a case passes if every call does.
     pub repeat: u32,
     /// How many workers may be started again after calls that ended one.
@@ -43,6 +56,7 @@ impl Default for T0Options {
             per_call: Duration::from_secs(5),
             total: Duration::from_secs(30),
             seed: 0,
+            shuffle: true,
             repeat: 1,
             restarts: 20,
             limits: Limits::default(),
@@ -53,9 +67,9 @@ impl Default for T0Options {
 /// The interpreter that workers begin in, for a sandbox that keeps interpreters loaded.
 pub fn interpreter() -> WarmOptions {
     WarmOptions {
-        argv: worker::INTERPRETER.map(str::to_owned).to_vec(),
+        argv: peer::INTERPRETER.map(str::to_owned).to_vec(),
         preload: "import fcntl, json".to_owned(),
-        env: worker::environment(),
+        env: peer::environment(),
     }
 }
 
@@ -84,6 +98,9 @@ pub enum GradeError {
         /// Why.
         source: CodecError,
     },
+    /// The task's own tests or predicates cannot be used: give up this task, or mend it.
+    #[error("tests of the task: {0}: mend them or leave the task out")]
+    Tests(String),
 }
 
 impl GradeError {
@@ -92,7 +109,7 @@ impl GradeError {
         match self {
             GradeError::Sandbox(e) => e.is_transient(),
             GradeError::Overloaded { .. } => true,
-            GradeError::Worker(_) | GradeError::Arguments { .. } => false,
+            GradeError::Worker(_) | GradeError::Arguments { .. } | GradeError::Tests(_) => false,
         }
     }
 }

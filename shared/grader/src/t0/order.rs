@@ -1,9 +1,18 @@
 //! The order of calls and their tickets, from a seed. Nothing secret: it spoils solutions that count calls, and replays.
 
+use super::T0Options;
 use sha2::{Digest, Sha256};
 
+/// Indices of cases in the order in which they are called.
+pub(super) fn order(cases: usize, opts: &T0Options) -> Vec<usize> {
+    if opts.shuffle {
+        return shuffled(cases, opts.repeat, opts.seed);
+    }
+    (0..opts.repeat.max(1)).flat_map(|_| 0..cases).collect()
+}
+
 /// Each of `cases` indices `repeat` times, shuffled (Fisher–Yates over a counter-based hash).
-pub(super) fn shuffled(cases: usize, repeat: u32, seed: u64) -> Vec<usize> {
+fn shuffled(cases: usize, repeat: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..repeat.max(1)).flat_map(|_| 0..cases).collect();
     for i in (1..order.len()).rev() {
         let j = draw(seed, "order", i as u64) % (i as u64 + 1);

@@ -16,8 +16,51 @@ pub(super) enum Ask<'a> {
     Compile { main: &'a str },
     /// Run it as a module and look for the function.
     Import { entry: &'a str },
-    /// Call the function; `collect` turns an iterator it returns into a list.
-    Call { entry: &'a str, args: Vec<Node>, collect: bool },
+    /// Call the function.
+    Call {
+        entry: &'a str,
+        #[serde(flatten)]
+        with: With<'a>,
+    },
+    /// Do something with an object that the worker keeps, or with a name of the solution's module.
+    Use {
+        how: How,
+        on: Option<u64>,
+        name: &'a str,
+        #[serde(flatten)]
+        with: With<'a>,
+    },
+}
+
+/// What is done with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum How {
+    /// The tested function is called by its name.
+    Entry,
+    Name,
+    Get,
+    Set,
+    Method,
+    Call,
+    Item,
+    SetItem,
+    Iter,
+    Next,
+    Str,
+}
+
+/// Arguments, and in which form the result is wanted.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct With<'a> {
+    pub args: &'a [Node],
+    pub kwargs: Option<&'a [Node]>,
+    /// An iterator stands for the list of its elements.
+    pub collect: bool,
+    /// Objects stay in the worker and are told by a number.
+    pub handles: bool,
+    /// The result is a pair of the result and the arguments after the call.
+    pub back: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,7 +79,7 @@ pub(super) enum Answer {
     SyntaxError(String),
     ImportError(String),
     Value(Vec<Node>),
-    Exception { mro: Vec<String>, line: String },
+    Exception { mro: Vec<String>, message: String, line: String },
     Unreturnable(String),
 }
 
@@ -61,7 +104,7 @@ pub(super) fn read_answer(body: &[u8], seq: u64) -> Result<Answer, &'static str>
     let line = exception_line(&envelope.mro, &envelope.message);
     Ok(match (envelope.kind.as_str(), envelope.nodes) {
         ("value", Some(nodes)) => Answer::Value(nodes),
-        ("exception", None) => Answer::Exception { mro: envelope.mro, line },
+        ("exception", None) => Answer::Exception { mro: envelope.mro, message: envelope.message, line },
         ("unreturnable", None) => Answer::Unreturnable(clip(&envelope.message, LINE)),
         ("ready", None) => Answer::Ready,
         ("compiled", None) => Answer::Compiled,

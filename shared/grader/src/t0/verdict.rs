@@ -1,7 +1,9 @@
 //! What came of a suite, and the short text a policy sees of it.
 
+use super::loader::Refusal;
 use crate::cases::Case;
 use crate::compare::Comparator;
+use rollmill_sandbox::Isolation;
 use serde::{Deserialize, Serialize};
 
 /// What came of one case.
@@ -32,6 +34,19 @@ pub enum CaseOutcome {
     Unreturnable,
 }
 
+/// Why a case, or all of them, did not pass.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub outcome: CaseOutcome,
+    pub detail: String,
+}
+
+impl Failure {
+    pub fn new(outcome: CaseOutcome, detail: impl Into<String>) -> Failure {
+        Failure { outcome, detail: detail.into() }
+    }
+}
+
 /// The verdict on one case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseVerdict {
@@ -60,6 +75,32 @@ pub struct SuiteResult {
     pub isolation: serde_json::Value,
 }
 
+impl SuiteResult {
+    /// One verdict a case, a refusal of the solution being the verdict on all.
+    pub(super) fn of(
+        mut failures: Vec<Option<Failure>>,
+        refusal: Option<Refusal>,
+        isolation: &Isolation,
+    ) -> SuiteResult {
+        if let Some(refusal) = &refusal {
+            failures.iter_mut().for_each(|f| *f = Some(refusal.failure.clone()));
+        }
+        SuiteResult {
+            compiled: refusal.as_ref().is_none_or(|r| r.compiled),
+            passed: failures.iter().filter(|f| f.is_none()).count() as u32,
+            total: failures.len() as u32,
+            verdicts: failures.into_iter().enumerate().map(|(index, failure)| verdict(index, failure)).collect(),
+            import_error: refusal.map(|r| r.failure.detail),
+            isolation: serde_json::to_value(isolation).unwrap_or(serde_json::Value::Null),
+        }
+    }
+}
+
+fn verdict(index: usize, failure: Option<Failure>) -> CaseVerdict {
+    let failure = failure.unwrap_or(Failure::new(CaseOutcome::Passed, ""));
+    CaseVerdict { index: index as u32, outcome: failure.outcome, detail: clip(&failure.detail, 300) }
+}
+
 const SHOWN: usize = 300;
 
 /// What a policy sees after an attempt at the visible tests: how many passed, and of the first that did not, the arguments,
@@ -72,7 +113,8 @@ pub fn visible_output(result: &SuiteResult, cases: &[Case]) -> String {
     let head = format!("{} of {} visible tests passed.", result.passed, result.total);
     let Some(verdict) = result.verdicts.iter().find(|v| v.outcome != CaseOutcome::Passed) else { return head };
     let Some(case) = cases.get(verdict.index as usize) else { return head };
-    let args: Vec<String> = case.args.iter().map(|a| a.to_literal()).collect();
+    let named = case.kwargs.iter().map(|(name, value)| format!("{name}={}", value.to_literal()));
+    let args: Vec<String> = case.args.iter().map(|a| a.to_literal()).chain(named).collect();
     let args = clip(&args.join(", "), 70);
     let wanted = clip(&wanted(case), 70);
     let detail = match verdict.outcome {
@@ -89,6 +131,8 @@ fn wanted(case: &Case) -> String {
         (Some(name), _) => format!("{name} to be raised"),
         (None, Comparator::Truthy) => "a true value".to_owned(),
         (None, Comparator::Falsy) => "a false value".to_owned(),
+        (None, Comparator::Predicate) => "a value that the task's predicate accepts".to_owned(),
+        (None, _) if !case.steps.is_empty() => "an object that holds in every step".to_owned(),
         (None, Comparator::Exact | Comparator::Identical) => case.expected.to_literal(),
         (None, other) => format!("{} ({other})", case.expected.to_literal()),
     }

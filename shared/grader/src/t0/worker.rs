@@ -1,26 +1,12 @@
-//! One worker in the sandbox: started, asked, ended.
-//!
-//! In: requests. Out: an answer, or that there was none. What must hold: waiting is bounded by the caller's deadline and
-//! memory by the cap on frames, whatever the worker writes.
+//! The worker in the solution's sandbox: asked, and its answers read as the hostile bytes they are.
 
+use super::peer::{Heard, Life, Peer, START};
 use super::protocol::{Answer, Ask, Request, read_answer};
-use super::{GradeError, Solution, T0Options};
-use crate::codec::{CodecError, FrameReader, frame};
-use rollmill_sandbox::{Facts, Received, Sandbox, SandboxError, Session, Spec};
-use std::time::{Duration, Instant};
+use super::{GradeError, Solution, T0Options, blame::overloaded};
+use rollmill_sandbox::{Facts, Sandbox, SandboxError};
+use std::time::Duration;
 
-const WORKER: &str = include_str!("../../runner/worker.py");
-/// The flags are those of `-I` but for `-E`: the environment is ours, and it fixes the order of sets of strings.
-pub(super) const INTERPRETER: [&str; 4] = ["/usr/bin/python3", "-s", "-S", "-B"];
-
-pub(super) fn environment() -> Vec<(String, String)> {
-    vec![("PYTHONHASHSEED".to_owned(), "0".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())]
-}
-
-/// How long a worker may take until it speaks, with nothing of the solution read: a bound on a machine that is stuck.
-const START: Duration = Duration::from_secs(30);
-/// What the sandbox's own limits add to the life that the suite asks for.
-pub(super) const MARGIN: Duration = Duration::from_secs(1);
+const WORKER: &str = concat!(include_str!("../../runner/wire.py"), "\n", include_str!("../../runner/worker.py"));
 
 pub(super) enum Reply {
     Answer(Answer),
@@ -32,20 +18,8 @@ pub(super) enum Reply {
     Late,
 }
 
-/// How long a worker may live.
-#[derive(Clone, Copy)]
-pub(super) struct Life {
-    pub wall: Duration,
-    pub cpu: Duration,
-}
-
 pub(super) struct Worker {
-    session: Box<dyn Session>,
-    reader: FrameReader,
-    started: Instant,
-    life: Life,
-    /// Time spent waiting for answers.
-    pub waited: Duration,
+    peer: Peer,
 }
 
 impl Worker {
@@ -57,91 +31,52 @@ impl Worker {
         life: Life,
         seq: u64,
     ) -> Result<Worker, GradeError> {
-        let argv = INTERPRETER.into_iter().chain(["-c", WORKER]);
-        let mut limits = opts.limits.clone();
-        limits.wall = life.wall + MARGIN;
-        limits.cpu = life.cpu + MARGIN;
-        let spec = Spec {
-            argv: argv.map(str::to_owned).collect(),
-            env: environment(),
-            files: solution.files.clone(),
-            limits,
-            ..Spec::default()
-        };
-        let session = sandbox.start(&spec)?;
-        let mut worker =
-            Worker { session, reader: FrameReader::default(), started: Instant::now(), life, waited: Duration::ZERO };
+        let peer = Peer::start(sandbox, WORKER, &solution.files, &opts.limits, life)?;
+        let mut worker = Worker { peer };
         match worker.ask(Ask::Hello, seq, START)? {
             Reply::Answer(Answer::Ready) => Ok(worker),
             Reply::Late => Err(overloaded(&worker.finish()?)),
-            Reply::Answer(_) | Reply::Protocol(_) | Reply::Ended => Err(no_start(worker.session)?),
+            Reply::Answer(_) | Reply::Protocol(_) | Reply::Ended => Err(worker.peer.no_start()?),
         }
     }
 
     /// Asks, and waits until an answer has come or `limit` has passed.
     pub fn ask(&mut self, ask: Ask<'_>, seq: u64, limit: Duration) -> Result<Reply, SandboxError> {
-        if self.reader.has_leftovers() {
-            return Ok(Reply::Protocol("bytes that nobody asked for"));
-        }
-        let began = Instant::now();
-        let reply = match frame(&Request { seq, ask }) {
-            Ok(request) => {
-                self.session.send(&request, began + limit)?;
-                self.receive(seq, began + limit)
-            }
-            // Arguments were measured before the suite began, see `suite::grade`.
-            Err(_) => Ok(Reply::Protocol("a request too large")),
-        };
-        self.waited += began.elapsed();
-        reply
+        Ok(match self.peer.ask(&Request { seq, ask }, limit)? {
+            Heard::Frame(body) => read_answer(&body, seq).map_or_else(Reply::Protocol, Reply::Answer),
+            Heard::Protocol(what) => Reply::Protocol(what),
+            Heard::Ended => Reply::Ended,
+            Heard::Late => Reply::Late,
+        })
     }
 
-    fn receive(&mut self, seq: u64, deadline: Instant) -> Result<Reply, SandboxError> {
-        loop {
-            match self.reader.take() {
-                Ok(Some(body)) => return Ok(read_answer(&body, seq).map_or_else(Reply::Protocol, Reply::Answer)),
-                Ok(None) => {}
-                Err(CodecError::FrameTooLong(_)) => return Ok(Reply::Protocol("a frame over the limit")),
-                Err(_) => return Ok(Reply::Protocol("a malformed frame")),
-            }
-            match self.session.recv(1 << 16, deadline)? {
-                Received::Bytes(bytes) => self.reader.push(&bytes),
-                Received::Eof => return Ok(Reply::Ended),
-                Received::Deadline => return Ok(Reply::Late),
-            }
-        }
+    /// Time spent waiting for answers.
+    pub fn waited(&self) -> Duration {
+        self.peer.waited
+    }
+
+    /// See [`Peer::loaded`].
+    pub fn loaded(&mut self) {
+        self.peer.loaded();
+    }
+
+    /// Time of its life.
+    pub fn age(&self) -> Duration {
+        self.peer.age()
     }
 
     /// Time of its life in which it waited for this side.
     pub fn own_time(&self) -> Duration {
-        self.started.elapsed().saturating_sub(self.waited)
+        self.peer.own_time()
     }
 
-    /// Waits until the sandbox's own limit has ended the worker, so that the facts tell whether it was idle.
-    pub fn outlast(mut self) -> Result<Facts, SandboxError> {
-        let deadline = self.started + self.life.wall + 2 * MARGIN;
-        while let Received::Bytes(_) = self.session.recv(1 << 16, deadline)? {}
-        self.finish()
+    /// See [`Peer::outlast`].
+    pub fn outlast(self) -> Result<Facts, SandboxError> {
+        self.peer.outlast()
     }
 
     /// Kills the worker and reads the facts about it.
     pub fn finish(self) -> Result<Facts, SandboxError> {
-        Ok(self.session.finish()?.facts)
+        self.peer.finish()
     }
-}
-
-fn no_start(session: Box<dyn Session>) -> Result<GradeError, SandboxError> {
-    let finished = session.finish()?;
-    if finished.facts.timed_out {
-        return Ok(overloaded(&finished.facts));
-    }
-    let stderr = String::from_utf8_lossy(&finished.stderr);
-    let last = stderr.lines().last().unwrap_or("no message").chars().take(200).collect::<String>();
-    Ok(GradeError::Worker(format!("exit {:?}, signal {:?}: {last}", finished.facts.exit, finished.facts.signal)))
-}
-
-/// The error for a limit that passed without the solution's fault.
-pub(super) fn overloaded(facts: &Facts) -> GradeError {
-    let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    GradeError::Overloaded { cpu_ms: ms(facts.cpu), wall_ms: ms(facts.wall) }
 }

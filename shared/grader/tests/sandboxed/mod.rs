@@ -1,7 +1,9 @@
 //! What the tests against a real sandbox share. They need the helper beside them: `cargo build -p rollmill-sandbox --bins`.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part; helpers are not seen as tests
 
-use rollmill_grader::{Case, CaseOutcome, Solution, SuiteResult, T0Options, Value, grade, literal};
+use rollmill_grader::{
+    Case, CaseOutcome, GradeError, Solution, SuiteResult, T0Options, TestSource, Value, grade, grade_tests, literal,
+};
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
 use std::time::Duration;
 
@@ -38,10 +40,20 @@ pub fn outcomes(result: &SuiteResult) -> Vec<CaseOutcome> {
 /// outcome. A verdict is never asked for twice.
 pub fn graded(solution: &Solution, cases: &[Case], opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
+    told(|| grade(&sandbox, solution, "f", cases, opts)).unwrap()
+}
+
+/// A grade by written tests, as [`graded`].
+pub fn proxied(solution: &Solution, entry: &str, tests: &TestSource, opts: &T0Options) -> SuiteResult {
+    let sandbox = sandbox();
+    told(|| grade_tests(&sandbox, solution, entry, tests, opts)).unwrap_or_else(|e| panic!("{tests:?}: {e}"))
+}
+
+pub fn told(mut grade: impl FnMut() -> Result<SuiteResult, GradeError>) -> Result<SuiteResult, GradeError> {
     for _ in 0..20 {
-        match grade(&sandbox, solution, "f", cases, opts) {
+        match grade() {
             Err(e) if e.is_transient() => eprintln!("again: {e}"),
-            result => return result.unwrap(),
+            result => return result,
         }
     }
     panic!("this machine is too busy for tests about time limits");

@@ -1,14 +1,18 @@
 //! Typed values on the wire between the trusted side and a worker in the sandbox.
 //!
 //! A value is a flat list of nodes in preorder (`[{"t":"list","v":2},{"t":"int","v":"1"},{"t":"none"}]`), so a frame's JSON
-//! is never deeper than four levels whatever the value is, and [`assemble`] needs no recursion. A frame is a 4-byte
+//! is never deeper than four levels whatever the value is, and [`assemble()`] needs no recursion. A frame is a 4-byte
 //! big-endian length and that many bytes of JSON.
 //!
 //! In: bytes that a hostile process wrote. Out: values within the caps, or an error. What must hold: no panic, no stack
 //! overflow, memory bounded by a small multiple of the frame's length.
 
-use crate::int::Int;
-use crate::value::Value;
+mod assemble;
+mod flatten;
+
+pub use assemble::{assemble, checked};
+pub use flatten::flatten;
+
 use serde::{Deserialize, Serialize};
 
 /// The longest frame that is read or written, in bytes.
@@ -66,8 +70,30 @@ pub enum Node {
     Frozenset(u32),
     /// number of pairs
     Dict(u32),
+    /// start, stop and step
+    Range(i64, i64, i64),
+    /// name of the class, name of the member
+    Enum(String, String),
+    /// name of the class, names of its parts; their values follow
+    Record(String, Vec<String>),
     /// name of the type
     Opaque(String),
+    /// an object that stays in the worker: its number there, name of the type
+    Handle(u64, String),
+    /// a built-in type, by name
+    Builtin(String),
+}
+
+impl Node {
+    /// How many values follow that belong to it; none for a leaf.
+    fn wanted(&self) -> Option<usize> {
+        Some(match self {
+            Node::Tuple(n) | Node::List(n) | Node::Set(n) | Node::Frozenset(n) => *n as usize,
+            Node::Dict(n) => *n as usize * 2,
+            Node::Record(_, names) => names.len(),
+            _ => return None,
+        })
+    }
 }
 
 /// Puts a message into a frame.
@@ -115,157 +141,6 @@ impl FrameReader {
     }
 }
 
-/// A value as nodes in preorder.
-pub fn flatten(value: &Value) -> Result<Vec<Node>, CodecError> {
-    let mut nodes = Vec::new();
-    flatten_into(value, 0, &mut nodes)?;
-    Ok(nodes)
-}
-
-fn flatten_into(value: &Value, depth: usize, nodes: &mut Vec<Node>) -> Result<(), CodecError> {
-    if depth > MAX_DEPTH || nodes.len() >= MAX_NODES {
-        return Err(CodecError::TooLarge);
-    }
-    let count = |n: usize| u32::try_from(n).map_err(|_| CodecError::TooLarge);
-    let (node, items) = match value {
-        Value::None => (Node::None, None),
-        Value::Bool(b) => (Node::Bool(*b), None),
-        Value::Int(n) => (Node::Int(n.as_str().to_owned()), None),
-        Value::Float(x) => (Node::Float(float_text(*x)), None),
-        Value::Complex(re, im) => (Node::Complex(float_text(*re), float_text(*im)), None),
-        Value::Str(s) => (Node::Str(s.clone()), None),
-        Value::Bytes(b) => (Node::Bytes(b.iter().map(|b| format!("{b:02x}")).collect()), None),
-        Value::Tuple(items) => (Node::Tuple(count(items.len())?), Some(items)),
-        Value::List(items) => (Node::List(count(items.len())?), Some(items)),
-        Value::Set(items) => (Node::Set(count(items.len())?), Some(items)),
-        Value::FrozenSet(items) => (Node::Frozenset(count(items.len())?), Some(items)),
-        Value::Dict(pairs) => (Node::Dict(count(pairs.len())?), None),
-        Value::Opaque { type_name } => return Err(CodecError::Opaque(type_name.clone())),
-    };
-    nodes.push(node);
-    for item in items.into_iter().flatten() {
-        flatten_into(item, depth + 1, nodes)?;
-    }
-    if let Value::Dict(pairs) = value {
-        for (k, v) in pairs {
-            flatten_into(k, depth + 1, nodes)?;
-            flatten_into(v, depth + 1, nodes)?;
-        }
-    }
-    Ok(())
-}
-
-/// Python's spelling of a float, which reads back to the same bits.
-fn float_text(x: f64) -> String {
-    if x.is_nan() { "nan".to_owned() } else { format!("{x:?}") }
-}
-
-/// A container that waits for elements.
-struct Open {
-    kind: Node,
-    wanted: usize,
-    items: Vec<Value>,
-}
-
-impl Open {
-    fn new(kind: Node) -> Option<Open> {
-        let wanted = match kind {
-            Node::Tuple(n) | Node::List(n) | Node::Set(n) | Node::Frozenset(n) => n as usize,
-            Node::Dict(n) => n as usize * 2,
-            _ => return None,
-        };
-        Some(Open { kind, wanted, items: Vec::new() })
-    }
-
-    fn close(self) -> Value {
-        match self.kind {
-            Node::Tuple(_) => Value::Tuple(self.items),
-            Node::List(_) => Value::List(self.items),
-            Node::Set(_) => Value::Set(self.items),
-            Node::Frozenset(_) => Value::FrozenSet(self.items),
-            _ => {
-                let mut pairs = Vec::with_capacity(self.items.len() / 2);
-                let mut items = self.items.into_iter();
-                while let (Some(k), Some(v)) = (items.next(), items.next()) {
-                    pairs.push((k, v));
-                }
-                Value::Dict(pairs)
-            }
-        }
-    }
-}
-
-/// The value that a list of nodes stands for. Iterative: hostile nesting meets [`MAX_DEPTH`], not the stack's end.
-pub fn assemble(nodes: Vec<Node>) -> Result<Value, CodecError> {
-    if nodes.len() > MAX_NODES {
-        return Err(CodecError::TooLarge);
-    }
-    let total = nodes.len();
-    let mut stack: Vec<Open> = Vec::new();
-    let mut done: Option<Value> = None;
-    for node in nodes {
-        if done.is_some() {
-            return Err(CodecError::Shape("nodes behind the end"));
-        }
-        let mut complete = if let Some(open) = Open::new(node.clone()) {
-            if open.wanted > total {
-                return Err(CodecError::Shape("a count larger than the frame"));
-            }
-            if stack.len() >= MAX_DEPTH {
-                return Err(CodecError::TooLarge);
-            }
-            if open.wanted > 0 {
-                stack.push(open);
-                continue;
-            }
-            open.close()
-        } else {
-            leaf(node)?
-        };
-        // Hand the value to the container that waits, and close every container that this fills.
-        done = loop {
-            let Some(mut top) = stack.pop() else { break Some(complete) };
-            top.items.push(complete);
-            if top.items.len() < top.wanted {
-                stack.push(top);
-                break None;
-            }
-            complete = top.close();
-        };
-    }
-    done.ok_or(CodecError::Shape("nodes are missing"))
-}
-
-fn leaf(node: Node) -> Result<Value, CodecError> {
-    Ok(match node {
-        Node::None => Value::None,
-        Node::Bool(b) => Value::Bool(b),
-        Node::Int(text) => Value::Int(Int::parse(&text).ok_or(CodecError::Shape("not an integer"))?),
-        Node::Float(text) => Value::Float(float(&text)?),
-        Node::Complex(re, im) => Value::Complex(float(&re)?, float(&im)?),
-        Node::Str(text) => Value::Str(text),
-        Node::Bytes(text) => Value::Bytes(unhex(&text).ok_or(CodecError::Shape("not hexadecimal"))?),
-        Node::Opaque(type_name) => Value::Opaque { type_name },
-        Node::Tuple(_) | Node::List(_) | Node::Set(_) | Node::Frozenset(_) | Node::Dict(_) => {
-            return Err(CodecError::Shape("a container is no leaf"));
-        }
-    })
-}
-
-fn float(text: &str) -> Result<f64, CodecError> {
-    if text.len() > 64 {
-        return Err(CodecError::Shape("not a float"));
-    }
-    text.parse().map_err(|_| CodecError::Shape("not a float"))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +153,12 @@ mod tests {
             (vec![], CodecError::Shape("nodes are missing")),
             (vec![Node::None, Node::None], CodecError::Shape("nodes behind the end")),
             (vec![Node::List(2), Node::None], CodecError::Shape("nodes are missing")),
+            (vec![Node::Record("P".into(), vec!["x".into()])], CodecError::Shape("nodes are missing")),
+            (
+                vec![Node::Record("P".into(), vec!["x".into(); 2]), Node::None, Node::None, Node::None],
+                CodecError::Shape("nodes behind the end"),
+            ),
+            (vec![Node::Range(0, 1, 0)], CodecError::Shape("a range without a step")),
             (vec![Node::List(u32::MAX)], CodecError::Shape("a count larger than the frame")),
             (vec![Node::Dict(u32::MAX)], CodecError::Shape("a count larger than the frame")),
             (vec![Node::Int("1e5".into())], CodecError::Shape("not an integer")),
@@ -327,6 +208,9 @@ mod tests {
             (0u32..4).prop_map(Node::Tuple),
             (0u32..3).prop_map(Node::Dict),
             any::<u32>().prop_map(Node::Set),
+            prop::collection::vec(any::<String>(), 0..3).prop_map(|names| Node::Record("P".into(), names)),
+            any::<(i64, i64, i64)>().prop_map(|(a, b, c)| Node::Range(a, b, c)),
+            any::<(u64, String)>().prop_map(|(id, name)| Node::Handle(id, name)),
         ]
     }
 
@@ -352,7 +236,11 @@ mod tests {
 
         #[test]
         fn no_nodes_panic(nodes in prop::collection::vec(any_node(), 0..40)) {
-            let _ = assemble(nodes);
+            let value = assemble(nodes.clone());
+            prop_assert_eq!(checked(nodes).is_ok(), value.is_ok());
+            if let Ok(value) = value {
+                let _ = (value.key(), value.to_literal(), value.truth(), value.elements());
+            }
         }
     }
 }

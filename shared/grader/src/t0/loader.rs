@@ -1,0 +1,179 @@
+//! Starting workers and loading the solution into them, and reading from facts why one ended.
+//!
+//! What must hold: a limit that passed without the solution's fault is an error of infrastructure, never a refusal.
+
+use super::blame::{at_fault, overloaded, spent_cpu};
+use super::order::ticket;
+use super::peer::Life;
+use super::protocol::{Answer, Ask};
+use super::verdict::{CaseOutcome, Failure, clip};
+use super::worker::{Reply, Worker};
+use super::{GradeError, Solution, T0Options};
+use rollmill_sandbox::{Facts, Sandbox};
+use std::time::Duration;
+
+/// How much longer loading may take on a busy machine, once it is known that it ends.
+const PATIENCE: u32 = 4;
+
+/// The solution cannot be loaded.
+pub(super) struct Refusal {
+    pub compiled: bool,
+    pub failure: Failure,
+}
+
+pub(super) enum Load {
+    Worker(Worker),
+    Refused(Refusal),
+    Starved(Facts),
+}
+
+pub(super) struct Loader<'a> {
+    pub sandbox: &'a dyn Sandbox,
+    pub solution: &'a Solution,
+    pub entry: &'a str,
+    pub opts: &'a T0Options,
+    pub asked: u64,
+    /// Time that workers now gone were waited for.
+    pub spent: Duration,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(sandbox: &'a dyn Sandbox, solution: &'a Solution, entry: &'a str, opts: &'a T0Options) -> Loader<'a> {
+        Loader { sandbox, solution, entry, opts, asked: 0, spent: Duration::ZERO }
+    }
+
+    /// Why there is nothing to load at all.
+    pub fn without_main(&self) -> Option<Refusal> {
+        let there = self.solution.files.iter().any(|(name, _)| *name == self.solution.main);
+        let missing =
+            || Failure::new(CaseOutcome::NoFunction, format!("there is no file {}", clip(&self.solution.main, 80)));
+        (!there).then(|| Refusal { compiled: false, failure: missing() })
+    }
+
+    /// A worker with the solution loaded, in place of one that ended; `restarts` is how many more there may be.
+    pub fn reopen(&mut self, restarts: &mut u32) -> Result<Result<Worker, Failure>, GradeError> {
+        let Some(left) = restarts.checked_sub(1) else {
+            let why = "not called: too many calls before ended the process";
+            return Ok(Err(Failure::new(CaseOutcome::Died, why)));
+        };
+        *restarts = left;
+        Ok(self.open()?.map_err(|refusal| refusal.failure))
+    }
+
+    /// The number of the next request.
+    pub fn seq(&mut self) -> u64 {
+        self.asked += 1;
+        ticket(self.opts.seed, self.asked)
+    }
+
+    /// What is left of the time for all calls, less what a living worker was waited for.
+    pub fn remaining(&self, worker: Option<&Worker>) -> Duration {
+        self.opts.total.saturating_sub(self.spent).saturating_sub(worker.map_or(Duration::ZERO, Worker::waited))
+    }
+
+    /// A worker that a whole suite can use.
+    pub fn life(&self) -> Life {
+        // Loading may take its own limit beside the calls.
+        let wall = self.remaining(None) + 2 * self.opts.per_call;
+        Life { wall, cpu: wall }
+    }
+
+    /// A worker of its own to repeat one thing that took too long: how the sandbox's limits end it tells whose fault it is.
+    /// Before that it may have to do what took `age`.
+    pub fn short_life(&self, age: Duration) -> Life {
+        Life { wall: 2 * age + 3 * self.opts.per_call, cpu: 2 * age + 2 * self.opts.per_call }
+    }
+
+    /// A worker with the solution loaded.
+    pub fn open(&mut self) -> Result<Result<Worker, Refusal>, GradeError> {
+        let limit = self.opts.per_call;
+        match self.load(self.life(), limit, false)? {
+            Load::Worker(worker) => return Ok(Ok(worker)),
+            Load::Refused(refusal) => return Ok(Err(refusal)),
+            Load::Starved(_) => {}
+        }
+        match self.load(self.short_life(Duration::ZERO), limit, true)? {
+            Load::Worker(worker) => worker.finish()?,
+            Load::Refused(refusal) => return Ok(Err(refusal)),
+            Load::Starved(facts) => return Err(overloaded(&facts)),
+        };
+        // It loads, and the machine is busy.
+        let life = self.life();
+        let life = Life { wall: life.wall + PATIENCE * limit, ..life };
+        match self.load(life, PATIENCE * limit, false)? {
+            Load::Worker(worker) => Ok(Ok(worker)),
+            Load::Refused(refusal) => Ok(Err(refusal)),
+            Load::Starved(facts) => Err(overloaded(&facts)),
+        }
+    }
+
+    /// Compiles and imports, each within `limit`. `outlast` settles a passed limit by waiting for the sandbox's own.
+    pub fn load(&mut self, life: Life, limit: Duration, outlast: bool) -> Result<Load, GradeError> {
+        let seq = self.seq();
+        let mut worker = Worker::start(self.sandbox, self.solution, self.opts, life, seq)?;
+        let mut compiled = false;
+        for ask in [Ask::Compile { main: &self.solution.main }, Ask::Import { entry: self.entry }] {
+            let before = worker.waited();
+            let seq = self.seq();
+            let failure = match worker.ask(ask, seq, limit)? {
+                Reply::Answer(Answer::Compiled) if !compiled => {
+                    compiled = true;
+                    continue;
+                }
+                Reply::Answer(Answer::Loaded) if compiled => {
+                    // Loading is no call: it has its own limit.
+                    worker.loaded();
+                    return Ok(Load::Worker(worker));
+                }
+                Reply::Answer(Answer::SyntaxError(line)) if !compiled => Failure::new(CaseOutcome::SyntaxError, line),
+                Reply::Answer(Answer::ImportError(line)) if compiled => Failure::new(CaseOutcome::ImportError, line),
+                Reply::Answer(Answer::NoFunction) if compiled => {
+                    Failure::new(CaseOutcome::NoFunction, format!("{} is not defined", clip(self.entry, 80)))
+                }
+                Reply::Answer(_) => Failure::new(CaseOutcome::Protocol, "an answer to another question"),
+                Reply::Protocol(what) => Failure::new(CaseOutcome::Protocol, what),
+                Reply::Ended => self.ended(&worker.finish()?)?,
+                Reply::Late => {
+                    let facts = if outlast { worker.outlast()? } else { worker.finish()? };
+                    let busy = spent_cpu(facts.cpu.saturating_sub(before), limit);
+                    let at_fault = busy || (outlast && at_fault(&facts, limit));
+                    if !at_fault {
+                        return Ok(Load::Starved(facts));
+                    }
+                    Failure::new(CaseOutcome::Timeout, "loading took too long")
+                }
+            };
+            return Ok(Load::Refused(Refusal { compiled, failure }));
+        }
+        Ok(Load::Refused(Refusal {
+            compiled,
+            failure: Failure::new(CaseOutcome::Protocol, "an answer to another question"),
+        }))
+    }
+
+    /// Why a worker's pipe was closed, from the facts of the sandbox.
+    pub fn ended(&self, facts: &Facts) -> Result<Failure, GradeError> {
+        if facts.oom {
+            return Ok(Failure::new(CaseOutcome::Oom, "the memory limit was exceeded"));
+        }
+        if facts.timed_out {
+            return if at_fault(facts, self.opts.per_call) { Ok(late()) } else { Err(overloaded(facts)) };
+        }
+        let how = match (facts.exit, facts.signal) {
+            (Some(code), _) => format!("the process ended with exit code {code}"),
+            (None, Some(signal)) => format!("the process was ended by signal {signal}"),
+            (None, None) => "the process ended".to_owned(),
+        };
+        Ok(Failure::new(CaseOutcome::Died, how))
+    }
+
+    /// Ends a worker; what it was waited for stays spent.
+    pub fn retire(&mut self, worker: Worker) -> Result<Facts, GradeError> {
+        self.spent += worker.waited();
+        Ok(worker.finish()?)
+    }
+}
+
+pub(super) fn late() -> Failure {
+    Failure::new(CaseOutcome::Timeout, "the call took too long")
+}
