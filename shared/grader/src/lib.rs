@@ -9,14 +9,20 @@
 //! `cargo nextest run -p rollmill-grader`, and a `python3` on PATH.
 
 pub mod asserts;
+mod blame;
 pub mod cases;
+mod channel;
+pub mod check;
 pub mod codec;
 pub mod compare;
+pub mod diff;
 pub mod int;
 pub mod literal;
 pub mod reward;
+mod script;
 pub mod style;
 pub mod t0;
+pub mod t1;
 pub mod value;
 
 pub use cases::{Case, CasesError, parse_cases, render_cases};

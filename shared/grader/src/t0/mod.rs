@@ -4,7 +4,6 @@
 //! enter the sandbox and are compared here; a verdict is a function of returned data, never of an exit code or of output;
 //! what the solution did not cause is a [`GradeError`], the third outcome, and never counts as failed.
 
-mod blame;
 mod order;
 mod protocol;
 mod solution;
@@ -15,6 +14,10 @@ mod worker;
 pub use solution::{Solution, SolutionError};
 pub use suite::grade;
 pub use verdict::{CaseOutcome, CaseVerdict, SuiteResult, visible_output};
+
+pub(crate) use order::ticket;
+pub(crate) use verdict::clip;
+pub(crate) use worker::overloaded;
 
 use crate::codec::CodecError;
 use rollmill_sandbox::{Limits, SandboxError};
@@ -75,6 +78,9 @@ pub enum GradeError {
         /// Why.
         source: CodecError,
     },
+    /// Something that came with the task does not work, whatever the solution is: give up this task.
+    #[error("the task cannot be graded: {0}")]
+    Task(String),
 }
 
 impl GradeError {
@@ -83,7 +89,7 @@ impl GradeError {
         match self {
             GradeError::Sandbox(e) => e.is_transient(),
             GradeError::Overloaded { .. } => true,
-            GradeError::Worker(_) | GradeError::Arguments { .. } => false,
+            GradeError::Worker(_) | GradeError::Arguments { .. } | GradeError::Task(_) => false,
         }
     }
 }

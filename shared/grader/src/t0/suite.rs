@@ -3,12 +3,12 @@
 //! What must hold: each case gets exactly one verdict; a call that ends its worker fails its own case only, unless the
 //! solution cannot be loaded at all; the number of workers and the time are bounded.
 
-use super::blame::{at_fault, spent_cpu};
 use super::order::{shuffled, ticket};
 use super::protocol::{Answer, Ask};
 use super::verdict::{CaseOutcome, CaseVerdict, SuiteResult, clip};
 use super::worker::{Life, MARGIN, Reply, Worker, overloaded};
 use super::{GradeError, Solution, T0Options};
+use crate::blame::{at_fault, spent_cpu};
 use crate::cases::Case;
 use crate::codec::{self, MAX_FRAME, Node};
 use crate::compare::Comparator;

@@ -135,7 +135,7 @@ fn no_start(session: Box<dyn Session>) -> Result<GradeError, SandboxError> {
 }
 
 /// The error for a limit that passed without the solution's fault.
-pub(super) fn overloaded(facts: &Facts) -> GradeError {
+pub(crate) fn overloaded(facts: &Facts) -> GradeError {
     let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     GradeError::Overloaded { cpu_ms: ms(facts.cpu), wall_ms: ms(facts.wall) }
 }

@@ -1,7 +1,7 @@
 //! What the tests against a real sandbox share. They need the helper beside them: `cargo build -p rollmill-sandbox --bins`.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part; helpers are not seen as tests
 
-use rollmill_grader::{Case, CaseOutcome, Solution, SuiteResult, T0Options, Value, grade, literal};
+use rollmill_grader::{Case, CaseOutcome, GradeError, Solution, SuiteResult, T0Options, Value, grade, literal};
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
 use std::time::Duration;
 
@@ -38,11 +38,21 @@ pub fn outcomes(result: &SuiteResult) -> Vec<CaseOutcome> {
 /// outcome. A verdict is never asked for twice.
 pub fn graded(solution: &Solution, cases: &[Case], opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
+    settled(|| grade(&sandbox, solution, "f", cases, opts)).unwrap()
+}
+
+/// Asks again while the machine is too busy to tell, as [`graded`] does.
+pub fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> Result<T, GradeError> {
     for _ in 0..20 {
-        match grade(&sandbox, solution, "f", cases, opts) {
+        match ask() {
             Err(e) if e.is_transient() => eprintln!("again: {e}"),
-            result => return result.unwrap(),
+            result => return result,
         }
     }
     panic!("this machine is too busy for tests about time limits");
+}
+
+/// Files by path.
+pub fn files(items: &[(&str, &str)]) -> std::collections::BTreeMap<String, Vec<u8>> {
+    items.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
 }
