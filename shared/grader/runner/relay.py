@@ -17,11 +17,16 @@ class Connection(http.client.HTTPConnection):
 
     def __init__(self, port, deadline):
         super().__init__("127.0.0.1", port, timeout=left(deadline))
-        self.deadline = deadline
+        self.deadline, self.real = deadline, None
 
     def connect(self):
         super().connect()
-        self.sock = Timed(self.sock, self.deadline)
+        self.real = self.sock
+        self.sock = Timed(self.real, self.deadline)
+
+    def end(self):
+        if self.real is not None:
+            self.real.close()
 
 
 class Timed:
@@ -36,7 +41,7 @@ class Timed:
         return Reader(self.sock, self.deadline)
 
     def close(self):
-        self.sock.close()
+        pass  # the answer is still to be read
 
 
 class Reader:
@@ -109,6 +114,7 @@ def start(request):
 def forward(request, port):
     body = request["body"].encode("latin-1")
     deadline = time.monotonic() + request["limit"]
+    connection = None
     try:
         connection = Connection(port, deadline)
         connection.putrequest(request["method"], request["path"], skip_accept_encoding=True)
@@ -134,6 +140,9 @@ def forward(request, port):
         return {"kind": "late"}
     except (OSError, ValueError, http.client.HTTPException) as error:
         return {"kind": "failed", "what": ("%s %s" % (type(error).__name__, error))[:200]}
+    finally:
+        if connection is not None:
+            connection.end()
 
 
 def main():

@@ -23,6 +23,7 @@ mod script;
 pub mod style;
 pub mod t0;
 pub mod t1;
+pub mod t2;
 pub mod value;
 
 pub use cases::{Case, CasesError, parse_cases, render_cases};

@@ -4,23 +4,23 @@
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let pattern: Vec<&str> = pattern.split('/').collect();
     let path: Vec<&str> = path.split('/').collect();
-    align(&pattern, &path, |pattern, part| *pattern == "**" && !part.is_empty(), |p, part| part_matches(p, part))
+    align(&pattern, &path, |pattern| *pattern == "**", |p, part| part_matches(p, part))
 }
 
 fn part_matches(pattern: &str, part: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let part: Vec<char> = part.chars().collect();
-    align(&pattern, &part, |p, _| *p == '*', |p, c| *p == '?' || p == c)
+    align(&pattern, &part, |p| *p == '*', |p, c| *p == '?' || p == c)
 }
 
 /// Matches items to a pattern in which some items stand for any number of others. The last such one is widened when a
 /// later item does not fit, so the time is at most the product of both lengths.
-fn align<P, T>(pattern: &[P], items: &[T], wild: impl Fn(&P, &T) -> bool, one: impl Fn(&P, &T) -> bool) -> bool {
+fn align<P, T>(pattern: &[P], items: &[T], wild: impl Fn(&P) -> bool, one: impl Fn(&P, &T) -> bool) -> bool {
     let (mut p, mut i) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while let Some(item) = items.get(i) {
         match pattern.get(p) {
-            Some(at) if wild(at, item) => {
+            Some(at) if wild(at) => {
                 back = Some((p, i));
                 p += 1;
             }
@@ -36,8 +36,7 @@ fn align<P, T>(pattern: &[P], items: &[T], wild: impl Fn(&P, &T) -> bool, one: i
             }
         }
     }
-    // What is left of the pattern must stand for nothing; the last item tells whether it can.
-    items.last().is_none_or(|last| pattern[p..].iter().all(|at| wild(at, last)))
+    pattern[p..].iter().all(wild)
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(super) fn run(
         env: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PYTHONHASHSEED".to_owned(), "0".to_owned())],
         files: files.into_iter().collect(),
         pristine: vec![("stdin".to_owned(), case.stdin.clone().into_bytes())],
-        limits: Limits { wall: 3 * opts.per_case, cpu: opts.per_case, ..opts.limits.clone() },
+        limits: Limits { wall: 4 * opts.per_case, cpu: opts.per_case, ..opts.limits.clone() },
         ..Spec::default()
     };
     let done = sandbox.run(&spec)?;
