@@ -9,15 +9,22 @@
 //! `cargo nextest run -p rollmill-grader`, and a `python3` on PATH.
 
 pub mod asserts;
+mod blame;
 pub mod cases;
+mod channel;
+pub mod check;
 pub mod codec;
 pub mod compare;
+pub mod diff;
 pub mod int;
 mod key;
 pub mod literal;
 pub mod reward;
+mod script;
 pub mod style;
 pub mod t0;
+pub mod t1;
+pub mod t2;
 pub mod value;
 
 pub use cases::{Action, Case, CasesError, Message, Step, parse_cases, render_cases};

@@ -157,7 +157,7 @@ fn a_predicate_that_cannot_be_used_is_the_tasks_fault() {
     let solution = Solution::from_source("def f(x): return x\n");
     for source in ["def accept(", "x = 1", "raise ValueError", "import os\ndef accept(args, got): os._exit(0)\n"] {
         let error = grade(&sandbox(), &solution, "f", &[predicate(source, 1)], &options()).unwrap_err();
-        assert!(matches!(error, GradeError::Tests(_)) && !error.is_transient(), "{source}: {error}");
+        assert!(matches!(error, GradeError::Task(_)) && !error.is_transient(), "{source}: {error}");
     }
     let endless = predicate("def accept(args, got):\n    while got: pass\n    return True\n", 1);
     assert_eq!(outcomes(&graded(&solution, &[endless], &options())), [Wrong]);

@@ -326,6 +326,22 @@ pub fn set_hostname(name: &str) -> io::Result<()> {
     unsafe { check(libc::sethostname(name.as_ptr().cast(), name.len() as _).into()) }.map(drop)
 }
 
+/// Turns on the loopback device of this network namespace, the only one in it.
+pub fn turn_on_loopback() -> io::Result<()> {
+    // SAFETY: a new descriptor that nothing else owns; the request is a whole struct with a name that ends in NUL, and
+    // outlives both calls.
+    unsafe {
+        let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).into())?;
+        let socket = OwnedFd::from_raw_fd(socket as RawFd);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &mut request).into())?;
+        request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request).into()).map(drop)
+    }
+}
+
 /// Handling of a signal by the whole process.
 pub fn signal(number: libc::c_int, ignore: bool) {
     // SAFETY: no handler of ours is installed; numbers that have none fail without effect.

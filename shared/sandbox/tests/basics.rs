@@ -212,3 +212,18 @@ fn the_helper_is_found_from_a_test_program() {
     assert_eq!(found.level().backend, "namespaces");
     assert_eq!(found.level().rootfs_digest.len(), 64);
 }
+
+#[test]
+fn a_program_reaches_its_own_servers_and_nothing_else() {
+    let source = "
+import socket
+s = socket.create_server(('127.0.0.1', 8080))
+c = socket.create_connection(('127.0.0.1', 8080), 5)
+s.accept()[0].sendall(b'hello')
+print(c.recv(5), open('/proc/net/dev').read().count(':'))
+";
+    for (name, sandbox) in both() {
+        let done = run(&sandbox, &python(source, &[]));
+        assert_eq!(text(&done.stdout), "b'hello' 1", "{name}: {}", text(&done.stderr));
+    }
+}

@@ -2,13 +2,13 @@
 //!
 //! What must hold: a limit that passed without the solution's fault is an error of infrastructure, never a refusal.
 
-use super::blame::{at_fault, overloaded, spent_cpu};
 use super::order::ticket;
 use super::peer::Life;
 use super::protocol::{Answer, Ask};
 use super::verdict::{CaseOutcome, Failure, clip};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
+use crate::blame::{at_fault, overloaded, spent_cpu};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 

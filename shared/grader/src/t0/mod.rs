@@ -5,7 +5,6 @@
 //! what the solution did not cause is a [`GradeError`], the third outcome, and never counts as failed.
 
 mod bearing;
-mod blame;
 mod call;
 mod judge;
 mod loader;
@@ -26,6 +25,9 @@ pub use proxy::{TestSource, grade_tests};
 pub use solution::{Solution, SolutionError};
 pub use suite::grade;
 pub use verdict::{CaseOutcome, CaseVerdict, SuiteResult, visible_output};
+
+pub(crate) use order::ticket;
+pub(crate) use verdict::clip;
 
 use crate::codec::CodecError;
 use rollmill_sandbox::{Limits, SandboxError, WarmOptions};
@@ -98,9 +100,10 @@ pub enum GradeError {
         /// Why.
         source: CodecError,
     },
-    /// The task's own tests or predicates cannot be used: give up this task, or mend it.
-    #[error("tests of the task: {0}: mend them or leave the task out")]
-    Tests(String),
+    /// Something that came with the task (tests, a predicate, a checker) does not work, whatever the solution is: give up
+    /// this task.
+    #[error("the task cannot be graded: {0}: mend it or leave it out")]
+    Task(String),
 }
 
 impl GradeError {
@@ -109,7 +112,7 @@ impl GradeError {
         match self {
             GradeError::Sandbox(e) => e.is_transient(),
             GradeError::Overloaded { .. } => true,
-            GradeError::Worker(_) | GradeError::Arguments { .. } | GradeError::Tests(_) => false,
+            GradeError::Worker(_) | GradeError::Arguments { .. } | GradeError::Task(_) => false,
         }
     }
 }

@@ -22,7 +22,7 @@ fn shuffled(cases: usize, repeat: u32, seed: u64) -> Vec<usize> {
 }
 
 /// The sequence number of the n-th request, below 2^53 so that any JSON reader keeps it.
-pub(super) fn ticket(seed: u64, n: u64) -> u64 {
+pub(crate) fn ticket(seed: u64, n: u64) -> u64 {
     draw(seed, "ticket", n) >> 11
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Refused {
 /// What a test asks for, once it is sure that it can be sent. An error means that the tests' own process does not keep to
 /// what was agreed.
 pub(super) fn checked_use(call: Use) -> Result<Use, GradeError> {
-    let fail = |e: codec::CodecError| GradeError::Tests(format!("arguments of a call: {e}"));
+    let fail = |e: codec::CodecError| GradeError::Task(format!("arguments of a call: {e}"));
     let check = |nodes: Vec<Node>| {
         let bytes = codec::frame(&nodes)?.len();
         if bytes > MAX_FRAME / 2 { Err(codec::CodecError::FrameTooLong(bytes)) } else { codec::checked(nodes) }

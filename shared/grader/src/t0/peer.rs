@@ -3,7 +3,8 @@
 //! In: messages. Out: a frame's body, or that there was none. What must hold: waiting is bounded by the caller's deadline and
 //! memory by the cap on frames, whatever the process writes. What the frames mean is not known here.
 
-use super::{GradeError, blame::overloaded};
+use super::GradeError;
+use crate::blame::overloaded;
 use crate::codec::{CodecError, FrameReader, frame};
 use rollmill_sandbox::{Facts, Limits, Received, Sandbox, SandboxError, Session, Spec};
 use serde::Serialize;

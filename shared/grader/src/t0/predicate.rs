@@ -3,10 +3,10 @@
 //! In: a predicate's source, arguments and a returned value as data. Out: whether it accepts. What must hold: nothing of the
 //! solution runs in that sandbox; what a predicate does not answer with yes is a no or the task's fault, never a yes.
 
-use super::blame::{at_fault, overloaded};
 use super::peer::Life;
 use super::tester::{Order, Said, Tester};
 use super::{GradeError, T0Options};
+use crate::blame::{at_fault, overloaded};
 use crate::codec::{self, Node};
 use crate::value::Value;
 use rollmill_sandbox::{Facts, Sandbox};
@@ -34,7 +34,7 @@ impl<'a> Predicates<'a> {
         if got.has_opaque() {
             return Ok(Err(String::new()));
         }
-        let got = codec::flatten(got).map_err(|e| GradeError::Tests(e.to_string()))?;
+        let got = codec::flatten(got).map_err(|e| GradeError::Task(e.to_string()))?;
         let key = key(index, &got)?;
         if let Some(answer) = self.known.get(&key) {
             return Ok(answer.clone());
@@ -62,7 +62,7 @@ impl<'a> Predicates<'a> {
             Said::Accepted => Ok(()),
             Said::Refused(why) if why.is_empty() => Err(String::new()),
             Said::Refused(why) => Err(format!(", on which the predicate raises {why}")),
-            Said::BadTests(why) => return Err(GradeError::Tests(format!("the predicate cannot be loaded: {why}"))),
+            Said::BadTests(why) => return Err(GradeError::Task(format!("the predicate cannot be loaded: {why}"))),
             Said::Late if !last => {
                 tester.finish()?;
                 return Ok(None);
@@ -72,7 +72,7 @@ impl<'a> Predicates<'a> {
                 return if at_fault(&facts, self.opts.per_call) { Ok(None) } else { Err(overloaded(&facts)) };
             }
             Said::Ended => return self.ended(&tester.finish()?),
-            _ => return Err(GradeError::Tests("the predicate wrote something else than its answer".to_owned())),
+            _ => return Err(GradeError::Task("the predicate wrote something else than its answer".to_owned())),
         };
         self.tester = Some(tester);
         Ok(Some(answer))
@@ -85,7 +85,7 @@ impl<'a> Predicates<'a> {
         if facts.timed_out {
             return if at_fault(facts, self.opts.per_call) { Ok(None) } else { Err(overloaded(facts)) };
         }
-        Err(GradeError::Tests("the predicate ended its process".to_owned()))
+        Err(GradeError::Task("the predicate ended its process".to_owned()))
     }
 
     /// One that lives as long as the suite, or, to repeat an order, so long that its end tells whose fault it is.
@@ -111,6 +111,6 @@ impl<'a> Predicates<'a> {
 const MANY: u32 = 20;
 
 fn key(index: usize, got: &[Node]) -> Result<[u8; 32], GradeError> {
-    let body = serde_json::to_vec(got).map_err(|e| GradeError::Tests(e.to_string()))?;
+    let body = serde_json::to_vec(got).map_err(|e| GradeError::Task(e.to_string()))?;
     Ok(Sha256::new().chain_update((index as u64).to_le_bytes()).chain_update(body).finalize().into())
 }

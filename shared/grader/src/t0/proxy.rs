@@ -5,7 +5,6 @@
 //! a dead worker ends the test from here and cannot be caught there; a test counts as passed only by its own end, told for
 //! the order that this side gave, with nothing before it that this side had to refuse.
 
-use super::blame::{at_fault, overloaded, spent_cpu};
 use super::loader::{Load, Loader, Refusal, late};
 use super::pass_on::{Refused, answer_to, checked_use, request_of};
 use super::peer::{Life, MARGIN};
@@ -13,6 +12,7 @@ use super::tester::{Order, Said, Tester, Told, Use};
 use super::verdict::{CaseOutcome, Failure, SuiteResult};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
+use crate::blame::{at_fault, overloaded, spent_cpu};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ struct Suite<'a> {
 
 /// Grades a solution by written tests. One verdict a test, in their order; `entry_point` as in [`super::grade`].
 ///
-/// An error says that nothing is known about the solution; [`GradeError::Tests`] that the tests are to blame.
+/// An error says that nothing is known about the solution; [`GradeError::Task`] that the tests are to blame.
 pub fn grade_tests(
     sandbox: &dyn Sandbox,
     solution: &Solution,
@@ -95,18 +95,18 @@ impl Suite<'_> {
             seed: opts.seed,
         };
         match tester.order(order, opts.total)? {
-            Said::Tests(ids) if ids.is_empty() => Err(GradeError::Tests("there is no test".to_owned())),
+            Said::Tests(ids) if ids.is_empty() => Err(GradeError::Task("there is no test".to_owned())),
             Said::Tests(ids) => {
                 tester.loaded();
                 Ok((tester, ids.len()))
             }
-            Said::BadTests(why) => Err(GradeError::Tests(format!("they cannot be loaded: {why}"))),
+            Said::BadTests(why) => Err(GradeError::Task(format!("they cannot be loaded: {why}"))),
             Said::Late => {
                 let facts = tester.outlast()?;
                 let fault = at_fault(&facts, opts.total);
-                Err(if fault { GradeError::Tests("loading takes too long".to_owned()) } else { overloaded(&facts) })
+                Err(if fault { GradeError::Task("loading takes too long".to_owned()) } else { overloaded(&facts) })
             }
-            _ => Err(GradeError::Tests("loading ended their process".to_owned())),
+            _ => Err(GradeError::Task("loading ended their process".to_owned())),
         }
     }
 
@@ -299,7 +299,7 @@ impl Suite<'_> {
             _ => Failure::new(CaseOutcome::Died, "the test ended its process"),
         };
         if !called {
-            return Err(GradeError::Tests(format!("{} before it called the solution", failure.detail)));
+            return Err(GradeError::Task(format!("{} before it called the solution", failure.detail)));
         }
         Ok(if late { End::Over(failure) } else { End::Ended(failure) })
     }

@@ -3,7 +3,6 @@
 //! What must hold: each case gets exactly one verdict; a call that ends its worker fails its own case only, unless the
 //! solution cannot be loaded at all; the number of workers and the time are bounded.
 
-use super::blame::{at_fault, overloaded, spent_cpu};
 use super::call::{Asked, Call};
 use super::judge::Judge;
 use super::loader::{Load, Loader, Refusal, late};
@@ -12,6 +11,7 @@ use super::peer::MARGIN;
 use super::verdict::{CaseOutcome, Failure, SuiteResult};
 use super::worker::Worker;
 use super::{GradeError, Solution, T0Options};
+use crate::blame::{at_fault, overloaded, spent_cpu};
 use crate::cases::Case;
 use rollmill_sandbox::Sandbox;
 use std::time::Duration;

@@ -3,9 +3,10 @@
 //! In: orders. Out: what it says, which is a call of the solution, the end of a test, or an answer. What must hold: only data
 //! of the solution enters that sandbox; an answer counts only with the number of the order that it belongs to.
 
+use super::GradeError;
 use super::peer::{Heard, Life, Peer, START};
 use super::protocol::How;
-use super::{GradeError, blame::overloaded};
+use crate::blame::overloaded;
 use crate::codec::Node;
 use rollmill_sandbox::{Facts, Limits, Sandbox, SandboxError};
 use serde::{Deserialize, Serialize};

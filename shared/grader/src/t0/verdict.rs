@@ -139,7 +139,7 @@ fn wanted(case: &Case) -> String {
 }
 
 /// At most `max` characters, with an ellipsis where something was cut.
-pub(super) fn clip(text: &str, max: usize) -> String {
+pub(crate) fn clip(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();
     }

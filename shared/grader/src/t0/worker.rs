@@ -2,7 +2,8 @@
 
 use super::peer::{Heard, Life, Peer, START};
 use super::protocol::{Answer, Ask, Request, read_answer};
-use super::{GradeError, Solution, T0Options, blame::overloaded};
+use super::{GradeError, Solution, T0Options};
+use crate::blame::overloaded;
 use rollmill_sandbox::{Facts, Sandbox, SandboxError};
 use std::time::Duration;
 

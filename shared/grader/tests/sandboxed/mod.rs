@@ -40,21 +40,27 @@ pub fn outcomes(result: &SuiteResult) -> Vec<CaseOutcome> {
 /// outcome. A verdict is never asked for twice.
 pub fn graded(solution: &Solution, cases: &[Case], opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
-    told(|| grade(&sandbox, solution, "f", cases, opts)).unwrap()
+    settled(|| grade(&sandbox, solution, "f", cases, opts)).unwrap()
 }
 
 /// A grade by written tests, as [`graded`].
 pub fn proxied(solution: &Solution, entry: &str, tests: &TestSource, opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
-    told(|| grade_tests(&sandbox, solution, entry, tests, opts)).unwrap_or_else(|e| panic!("{tests:?}: {e}"))
+    settled(|| grade_tests(&sandbox, solution, entry, tests, opts)).unwrap_or_else(|e| panic!("{tests:?}: {e}"))
 }
 
-pub fn told(mut grade: impl FnMut() -> Result<SuiteResult, GradeError>) -> Result<SuiteResult, GradeError> {
+/// Asks again while the machine is too busy to tell, as [`graded`] does.
+pub fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> Result<T, GradeError> {
     for _ in 0..20 {
-        match grade() {
+        match ask() {
             Err(e) if e.is_transient() => eprintln!("again: {e}"),
             result => return result,
         }
     }
     panic!("this machine is too busy for tests about time limits");
+}
+
+/// Files by path.
+pub fn files(items: &[(&str, &str)]) -> std::collections::BTreeMap<String, Vec<u8>> {
+    items.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
 }

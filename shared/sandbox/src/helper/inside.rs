@@ -95,6 +95,7 @@ fn prepare(inside: &Inside) -> Step {
     sys::unshare(libc::CLONE_NEWCGROUP).map_err(step("cgroup namespace"))?;
     sys::new_session().map_err(step("session"))?;
     sys::set_hostname("sandbox").map_err(step("host name"))?;
+    sys::turn_on_loopback().map_err(step("loopback"))?; // a program's own servers and clients, and nobody else
     // still the caller's uid here, which may look into the cache folder; the sandbox's may not
     enter_root(&request.rootfs, inside.warm).map_err(step("bind the root file system"))?;
     sys::become_user(SANDBOX_ID, request.root).map_err(step("change user"))?;

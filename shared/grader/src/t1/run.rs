@@ -1,0 +1,136 @@
+//! A program compiled in one sandbox and run in others.
+//!
+//! In: a solution, a language, inputs. Out: what it wrote, or why that does not count. What must hold: nothing of the
+//! compile's sandbox reaches a run but the compiled file, and nothing of one run reaches the next.
+
+use super::language::{BINARY, Language};
+use super::{ProgramCase, T1Options};
+use crate::blame::{Failure, why_ended};
+use crate::t0::{CaseOutcome, GradeError, Solution, clip};
+use rollmill_sandbox::{Facts, Limits, Sandbox, Spec};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What runs: the files under /work, and the command without the case's arguments.
+pub(super) struct Executable {
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub argv: Vec<String>,
+}
+
+/// Compiles or checks the solution; the compiler's first lines if it refuses.
+pub(super) fn compile(
+    sandbox: &dyn Sandbox,
+    language: Language,
+    solution: &Solution,
+) -> Result<Result<Executable, Failure>, GradeError> {
+    let refused = |what: String| Ok(Err(Failure::new(CaseOutcome::SyntaxError, what)));
+    if !solution.files.iter().any(|(name, _)| *name == solution.main) {
+        return refused(format!("there is no file {}", clip(&solution.main, 80)));
+    }
+    let limits = language.compile_limits();
+    let allowed = limits.cpu;
+    let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
+    if language.is_compiled() {
+        files.insert(".out/empty".to_owned(), vec![]); // makes the folder
+    }
+    let spec = Spec {
+        argv: language.compile_command(solution),
+        env: language.compile_env(),
+        files: files.into_iter().collect(),
+        collect: if language.is_compiled() { vec![BINARY.to_owned()] } else { vec![] },
+        limits,
+        ..Spec::default()
+    };
+    let done = sandbox.run(&spec)?;
+    let facts = &done.facts;
+    let messages = [done.stderr.as_slice(), &done.stdout].concat();
+    if facts.exit == Some(127) {
+        // by the sandbox's contract there is no such program; no compiler ends so
+        let tool = &spec.argv[0];
+        return Err(GradeError::Worker(format!("no {tool} in the sandbox's root file system for {}", language.name())));
+    }
+    if facts.oom || facts.timed_out {
+        return Ok(Err(why_ended(facts, allowed)?));
+    }
+    if facts.exit != Some(0) {
+        return refused(first_lines(&messages));
+    }
+    let argv = language.run_command(&solution.main);
+    if !language.is_compiled() {
+        return Ok(Ok(Executable { files: solution.files.iter().cloned().collect(), argv }));
+    }
+    match done.collected.files.into_iter().find(|(path, _)| path == BINARY) {
+        // What the program reads beside it (data, templates) stays; sources do no harm.
+        Some((path, bytes)) => {
+            let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
+            files.insert(path, bytes);
+            Ok(Ok(Executable { files, argv }))
+        }
+        None => refused("the compiler left no program, or one that is too large".to_owned()),
+    }
+}
+
+fn first_lines(messages: &[u8]) -> String {
+    let text = String::from_utf8_lossy(messages);
+    let lines = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).take(6);
+    let clean = |l: &str| l.chars().filter(|c| !c.is_control()).collect::<String>();
+    clip(&lines.map(clean).collect::<Vec<_>>().join("\n"), 300)
+}
+
+/// What a run cost, and what it wrote or why that does not count.
+pub(super) struct Run {
+    pub spent: Duration,
+    pub output: Result<Vec<u8>, Failure>,
+}
+
+/// Runs the program on one case. Its standard input is a file, so that it ends.
+pub(super) fn run(
+    sandbox: &dyn Sandbox,
+    program: &Executable,
+    case: &ProgramCase,
+    opts: &T1Options,
+) -> Result<Run, GradeError> {
+    let mut files = program.files.clone();
+    files.extend(case.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())));
+    let mut argv: Vec<String> = ["sh", "-c", "exec \"$@\" < /pristine/stdin", "sh"].map(str::to_owned).to_vec();
+    argv.extend(program.argv.iter().cloned());
+    argv.extend(case.args.iter().cloned());
+    let spec = Spec {
+        argv,
+        env: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PYTHONHASHSEED".to_owned(), "0".to_owned())],
+        files: files.into_iter().collect(),
+        pristine: vec![("stdin".to_owned(), case.stdin.clone().into_bytes())],
+        limits: Limits { wall: 4 * opts.per_case, cpu: opts.per_case, ..opts.limits.clone() },
+        ..Spec::default()
+    };
+    let done = sandbox.run(&spec)?;
+    let facts = &done.facts;
+    let spent = if facts.idle { facts.wall } else { facts.cpu };
+    let output = match ended_well(facts, case, &done.stderr, opts.per_case)? {
+        None => Ok(done.stdout),
+        Some(failure) => Err(failure),
+    };
+    Ok(Run { spent, output })
+}
+
+/// Why a run does not count whatever it wrote.
+fn ended_well(
+    facts: &Facts,
+    case: &ProgramCase,
+    stderr: &[u8],
+    allowed: Duration,
+) -> Result<Option<Failure>, GradeError> {
+    if facts.output_cut && !facts.timed_out && !facts.oom {
+        return Ok(Some(Failure::new(CaseOutcome::Wrong, "more output than the limit")));
+    }
+    let wanted = facts.exit.is_some() && case.exit.is_none_or(|code| facts.exit == Some(code));
+    // An exit that was asked for is one even if a child had died for memory; a limit that acted is none.
+    if wanted && !facts.timed_out {
+        return Ok(None);
+    }
+    let mut failure = why_ended(facts, allowed)?;
+    if failure.outcome == CaseOutcome::Died && !stderr.is_empty() {
+        failure.detail = format!("{}: {}", failure.detail, crate::channel::last_words(stderr));
+    }
+    Ok(Some(failure))
+}
