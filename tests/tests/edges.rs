@@ -5,22 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Crate, and the crates of this workspace it may use.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("rollmill-store", &[]),
     ("rollmill-bucket", &["rollmill-store"]),
     ("rollmill-schema", &[]),
     ("rollmill-sandbox", &[]),
+    ("rollmill-docker", &["rollmill-sandbox"]),
+    ("rollmill-sandbox-suite", &["rollmill-sandbox", "rollmill-docker"]),
     ("rollmill-grader", &["rollmill-sandbox"]),
     ("rollmill-policy", &[]),
     ("rollmill-model", &[]),
     ("rollmill-job", &["rollmill-store", "rollmill-schema"]),
     ("rollmill-synthesize", &["rollmill-job", "rollmill-schema", "rollmill-grader"]),
-    ("rollmill-verify", &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader"]),
+    (
+        "rollmill-verify",
+        &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-docker", "rollmill-grader"],
+    ),
     (
         "rollmill-rollout",
-        &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader", "rollmill-policy"],
+        &[
+            "rollmill-job",
+            "rollmill-schema",
+            "rollmill-sandbox",
+            "rollmill-docker",
+            "rollmill-grader",
+            "rollmill-policy",
+        ],
     ),
-    ("rollmill-score", &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-grader"]),
+    (
+        "rollmill-score",
+        &["rollmill-job", "rollmill-schema", "rollmill-sandbox", "rollmill-docker", "rollmill-grader"],
+    ),
     ("rollmill-evaluate", &["rollmill-job", "rollmill-schema"]),
     ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
@@ -34,6 +49,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "rollmill-store",
             "rollmill-bucket",
             "rollmill-sandbox",
+            "rollmill-docker",
             "rollmill-grader",
             "rollmill-policy",
             "rollmill-synthesize",
@@ -46,7 +62,9 @@ const ALLOWED: [(&str, &[&str]); 18] = [
 ];
 
 /// External crates that some of ours must never reach, by the first part of the name.
-const FORBIDDEN: [(&str, &[&str]); 5] = [
+const FORBIDDEN: [(&str, &[&str]); 7] = [
+    ("rollmill-sandbox", &["tokio", "bollard"]),
+    ("rollmill-docker", &["rustls", "tokio-rustls"]),
     ("rollmill-store", &["arrow", "parquet", "aws-sdk-s3"]),
     ("rollmill-bucket", &["arrow", "parquet"]),
     ("rollmill-job", &["aws-sdk-s3"]),

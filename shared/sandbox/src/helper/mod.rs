@@ -19,7 +19,9 @@ use crate::cgroup::Cgroup;
 use crate::sys::{self, Forked};
 use crate::wire::{self, HandedOver, Reply};
 use crate::{Collected, Facts};
+pub use seccomp::docker_profile;
 use status::Status;
+pub use watch::is_idle;
 
 /// The first argument that makes a program the helper.
 pub const ARGUMENT: &str = "__sandbox-helper";

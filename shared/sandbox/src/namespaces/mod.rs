@@ -9,7 +9,8 @@ use crate::cgroup::CgroupPlan;
 use crate::rootfs::{self, RootFs};
 use crate::{Finished, Isolation, Level, Limits, Sandbox, SandboxError, Session, Spec};
 use run::Running;
-use slot::Slots;
+pub use slot::{Slot, Slots};
+pub use spec::check;
 
 /// How to open the [`Namespaces`] backend.
 #[derive(Debug, Clone)]

@@ -26,8 +26,8 @@ const STAGING: &str = ".staging-";
 const TOOLS: &[&str] = &[
     "awk", "basename", "cat", "chmod", "cmp", "cp", "cut", "date", "diff", "dirname", "echo", "env", "expr", "false",
     "find", "grep", "head", "id", "ln", "ls", "mkdir", "mktemp", "mv", "od", "printf", "pwd", "readlink", "rm",
-    "rmdir", "sed", "seq", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true", "uname",
-    "uniq", "wc", "xargs",
+    "rmdir", "sed", "seq", "sleep", "sort", "stat", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true",
+    "uname", "uniq", "wc", "xargs",
 ];
 
 /// A built root file system.
