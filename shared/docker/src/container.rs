@@ -62,12 +62,13 @@ impl Shape {
     }
 
     /// The same size as one limit, split: a tmpfs has a size of its own, and containers cannot share one over three folders.
+    /// Each belongs to who writes it: runtimes give a mount the mode of the image's folder, whatever was asked for.
     fn tmpfs(&self, uid: u32) -> HashMap<String, String> {
         let inodes = format!("nr_inodes={INODES},exec");
         let (work, tmp) = (whole_pages(self.disk / 2) + self.files, whole_pages(self.disk * 3 / 8));
         let mut all = HashMap::from([
             ("/work".to_string(), format!("size={work},uid={uid},gid={uid},mode=755,{inodes}")),
-            ("/tmp".to_string(), format!("size={tmp},mode=1777,{inodes}")),
+            ("/tmp".to_string(), format!("size={tmp},uid={uid},gid={uid},mode=755,{inodes}")),
         ]);
         if self.pristine > 0 {
             let size = self.pristine;
