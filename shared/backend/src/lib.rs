@@ -6,6 +6,7 @@
 //!
 //! What it does not know: tasks, tiers, rewards.
 
+use rollmill_docker::{Docker, DockerOptions};
 use rollmill_grader::t0;
 use rollmill_job::config::{SandboxBackend, SandboxSettings};
 use rollmill_job::{JobError, Run};
@@ -21,11 +22,22 @@ pub fn open(run: &Run, floor: Level) -> Result<Arc<dyn Sandbox>, JobError> {
 pub fn from_settings(settings: &SandboxSettings, floor: Level) -> Result<Arc<dyn Sandbox>, JobError> {
     let opened = match settings.backend {
         SandboxBackend::Namespaces => namespaces(settings, floor),
+        SandboxBackend::Docker => docker(settings, floor)?,
     };
     opened.map_err(|e| match e.is_transient() {
         true => JobError::Unavailable { reason: format!("sandbox: {e}") },
         false => JobError::Config { place: "sandbox".into(), reason: e.to_string() },
     })
+}
+
+fn docker(settings: &SandboxSettings, floor: Level) -> Result<Result<Arc<dyn Sandbox>, SandboxError>, JobError> {
+    let Some(image) = settings.image.clone() else {
+        let reason = "the docker backend needs image: an id, a digest, or a name such as python:3.12-slim".into();
+        return Err(JobError::Config { place: "[operations.sandbox]".into(), reason });
+    };
+    let (runtime, warm) = (settings.runtime.clone(), settings.containers);
+    let opened = Docker::open(DockerOptions { image, runtime, warm, floor, ..DockerOptions::default() });
+    Ok(opened.map(|docker| Arc::new(docker) as Arc<dyn Sandbox>))
 }
 
 fn namespaces(settings: &SandboxSettings, floor: Level) -> Result<Arc<dyn Sandbox>, SandboxError> {

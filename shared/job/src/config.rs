@@ -50,6 +50,12 @@ pub struct SandboxSettings {
     pub root: Option<String>,
     /// Whether interpreters are kept loaded and forked for each run (namespaces only).
     pub warm: bool,
+    /// Image of the docker backend: its id, its digest, or a name, which is pinned to the id it has when a job starts.
+    pub image: Option<String>,
+    /// OCI runtime of the docker backend, such as `runsc`; none means the daemon's.
+    pub runtime: Option<String>,
+    /// Containers the docker backend keeps started ahead of runs.
+    pub containers: usize,
 }
 
 /// What makes sandboxes.
@@ -59,11 +65,20 @@ pub enum SandboxBackend {
     /// Linux namespaces, without a daemon.
     #[default]
     Namespaces,
+    /// Containers of a Docker or Podman daemon.
+    Docker,
 }
 
 impl Default for SandboxSettings {
     fn default() -> SandboxSettings {
-        SandboxSettings { backend: SandboxBackend::Namespaces, root: None, warm: true }
+        SandboxSettings {
+            backend: SandboxBackend::Namespaces,
+            root: None,
+            warm: true,
+            image: None,
+            runtime: None,
+            containers: 0,
+        }
     }
 }
 

@@ -24,6 +24,11 @@ pub struct Limits {
     pub collect_bytes: u64,
 }
 
+impl Limits {
+    /// Output beyond this multiple of `output_bytes` ends the run.
+    pub const FLOOD: u64 = 16;
+}
+
 impl Default for Limits {
     /// 10 s of wall clock and CPU, 512 MiB of memory, 32 processes, 64 MiB of disk, 1 MiB of output, 16 MiB brought out.
     fn default() -> Self {
@@ -57,12 +62,20 @@ pub struct Spec {
     pub limits: Limits,
 }
 
+impl Spec {
+    /// Whether this can be run at all; every backend asks first. What is refused here is a bug of the caller.
+    pub fn check(&self) -> Result<(), SandboxError> {
+        crate::namespaces::check(self)
+    }
+}
+
 /// How a run ended, as the kernel and the watcher outside saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Exit code of the program, if it exited by itself; 127 if there was no such program, 126 if it could not be executed.
     pub exit: Option<i32>,
-    /// Signal that ended the program; 9 also when a limit or `finish` did.
+    /// Signal that ended the program; 9 also when a limit or `finish` did. A container daemon tells only these two: there a
+    /// program that a signal ended otherwise has the `exit` that the daemon says, 128 and the signal.
     pub signal: Option<i32>,
     /// The kernel (or, without a cgroup, the watcher) killed a process of this run for memory.
     pub oom: bool,
@@ -169,13 +182,13 @@ impl std::fmt::Display for Level {
 /// The isolation a backend reached, as recorded with results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// Backend: `namespaces`.
+    /// Backend: `namespaces` or `docker`.
     pub backend: String,
     /// Level reached.
     pub level: Level,
     /// What limits memory and processes: `v2`, `v1` or `none`.
     pub cgroup: String,
-    /// SHA-256 of the root file system the programs see (without compiled .pyc), in hex.
+    /// SHA-256 of the root file system the programs see (without compiled .pyc), in hex; of a container, the image's id.
     pub rootfs_digest: String,
     /// Why the level is not higher, and what the root file system is made of.
     pub notes: Vec<String>,

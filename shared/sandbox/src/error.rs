@@ -66,6 +66,30 @@ pub enum SandboxError {
         /// What was awaited.
         what: String,
     },
+    /// No container daemon listens: stop the run.
+    #[error("no container daemon found: start Docker or Podman, or set DOCKER_HOST=unix:///path (looked at: {looked})")]
+    NoDaemon {
+        /// Sockets tried.
+        looked: String,
+    },
+    /// The daemon has no such image: stop the run.
+    #[error("the container daemon has no image {image}: pull or import it first")]
+    NoImage {
+        /// As it was asked for.
+        image: String,
+    },
+    /// The daemon cannot hold what runs in it, or refused a request: stop the run.
+    #[error("the container daemon cannot run sandboxes: {what}")]
+    DaemonRefused {
+        /// What it refused, and why.
+        what: String,
+    },
+    /// The daemon did not answer, or failed: try again.
+    #[error("the container daemon failed ({what}): try again")]
+    DaemonFailed {
+        /// What was asked, and what came of it.
+        what: String,
+    },
     /// Talking to the helper failed: try again.
     #[error("{what}: {source}")]
     Io {
@@ -81,7 +105,10 @@ impl SandboxError {
     /// others stop the run.
     pub fn is_transient(&self) -> bool {
         match self {
-            SandboxError::NoSlot { .. } | SandboxError::HelperDied { .. } | SandboxError::Io { .. } => true,
+            SandboxError::NoSlot { .. }
+            | SandboxError::HelperDied { .. }
+            | SandboxError::DaemonFailed { .. }
+            | SandboxError::Io { .. } => true,
             SandboxError::Setup { source, .. } => matches!(
                 source.raw_os_error(),
                 Some(

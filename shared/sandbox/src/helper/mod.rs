@@ -20,8 +20,10 @@ use crate::cgroup::Cgroup;
 use crate::sys::{self, Cloned};
 use crate::wire::{self, HandedOver, Reply};
 use crate::{Collected, Facts};
+pub use seccomp::docker_profile;
 use status::Status;
 use warm::Zygote;
+pub use watch::is_idle;
 
 /// The first argument that makes a program the helper.
 pub const ARGUMENT: &str = "__sandbox-helper";

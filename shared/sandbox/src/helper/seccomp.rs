@@ -1,5 +1,6 @@
 //! The system calls a sandboxed program may make: an allow list that CPython, sh and ordinary programs need.
 //!
+//! One list, two forms: BPF programs for the `namespaces` backend, and a profile in Docker's JSON for container daemons.
 //! Everything else answers EPERM. clone3 answers ENOSYS, so that libc falls back to clone, whose flags a filter can see.
 //! Not here on purpose: ptrace, process_vm_*, kcmp, pidfd_getfd (other processes); mount and its kin, chroot, unshare,
 //! setns (namespaces); bpf, perf, keyctl, io_uring, userfaultfd (attack surface); memfd and SysV memory, queues and
@@ -11,27 +12,31 @@ use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
 };
+use serde_json::{Value, json};
 
-const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWUSER
+const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP) as u32 as u64;
+    | libc::CLONE_NEWCGROUP) as u32;
 
 #[cfg(target_arch = "x86_64")]
-const ARCH: TargetArch = TargetArch::x86_64;
+const ARCH: (TargetArch, &str) = (TargetArch::x86_64, "SCMP_ARCH_X86_64");
 #[cfg(target_arch = "aarch64")]
-const ARCH: TargetArch = TargetArch::aarch64;
+const ARCH: (TargetArch, &str) = (TargetArch::aarch64, "SCMP_ARCH_AARCH64");
 
-macro_rules! numbers {
-    ($($name:ident)*) => { [$(libc::$name),*] };
+/// A system call: its name after `SYS_`, and its number here.
+type Call = (&'static str, c_long);
+
+macro_rules! calls {
+    ($($name:ident)*) => { [$((stringify!($name).split_at(4).1, libc::$name)),*] };
 }
 
 /// Allowed whatever the arguments, on every architecture.
-fn common() -> Vec<c_long> {
-    numbers! {
+fn common() -> Vec<Call> {
+    calls! {
         // files
         SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
         SYS_openat SYS_openat2 SYS_close SYS_close_range SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_statfs
@@ -70,8 +75,8 @@ fn common() -> Vec<c_long> {
 
 /// The older calls that only x86-64 still has.
 #[cfg(target_arch = "x86_64")]
-fn legacy() -> Vec<c_long> {
-    numbers! {
+fn legacy() -> Vec<Call> {
+    calls! {
         SYS_open SYS_creat SYS_stat SYS_lstat SYS_access SYS_readlink SYS_getdents SYS_mkdir SYS_rmdir SYS_unlink
         SYS_rename SYS_renameat SYS_link SYS_symlink SYS_mknod SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes
         SYS_futimesat SYS_dup2 SYS_pipe SYS_poll SYS_select SYS_epoll_create SYS_epoll_wait SYS_eventfd SYS_signalfd
@@ -81,36 +86,50 @@ fn legacy() -> Vec<c_long> {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn legacy() -> Vec<c_long> {
-    numbers! { SYS_renameat }.to_vec()
+fn legacy() -> Vec<Call> {
+    calls! { SYS_renameat }.to_vec()
 }
 
-fn rule(argument: u8, length: SeccompCmpArgLen, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, Error> {
-    Ok(SeccompRule::new(vec![SeccompCondition::new(argument, length, op, value)?])?)
+/// What an argument's lower 32 bits must be: `argument & mask == value`.
+#[derive(Clone, Copy)]
+struct When {
+    argument: u8,
+    mask: u32,
+    value: u32,
 }
 
-/// Allowed only with the arguments said here.
-fn conditional() -> Result<Vec<(c_long, Vec<SeccompRule>)>, Error> {
-    use SeccompCmpArgLen::Dword;
-    let is = |argument, value: u64| rule(argument, Dword, SeccompCmpOp::Eq, value);
-    let family = |f: libc::c_int| is(0, f as u64);
-    Ok(vec![
+impl When {
+    fn rule(self) -> Result<SeccompRule, Error> {
+        let op = SeccompCmpOp::MaskedEq(self.mask.into());
+        let condition = SeccompCondition::new(self.argument, SeccompCmpArgLen::Dword, op, self.value.into())?;
+        Ok(SeccompRule::new(vec![condition])?)
+    }
+}
+
+/// Allowed only with one of the arguments said here.
+fn conditional() -> Vec<(Call, Vec<When>)> {
+    let first = |value: u32| When { argument: 0, mask: u32::MAX, value };
+    let family = |f: libc::c_int| first(f as u32);
+    let [socket, socketpair, clone, personality] = calls! { SYS_socket SYS_socketpair SYS_clone SYS_personality };
+    vec![
         // AF_VSOCK, among others, ignores network namespaces
-        (libc::SYS_socket, vec![family(libc::AF_UNIX)?, family(libc::AF_INET)?, family(libc::AF_INET6)?]),
-        (libc::SYS_socketpair, vec![family(libc::AF_UNIX)?]),
-        (libc::SYS_clone, vec![rule(0, Dword, SeccompCmpOp::MaskedEq(NAMESPACE_FLAGS), 0)?]),
-        (libc::SYS_personality, vec![is(0, 0)?, is(0, 0xffff_ffff)?]),
-    ])
+        (socket, vec![family(libc::AF_UNIX), family(libc::AF_INET), family(libc::AF_INET6)]),
+        (socketpair, vec![family(libc::AF_UNIX)]),
+        (clone, vec![When { argument: 0, mask: NAMESPACE_FLAGS, value: 0 }]),
+        (personality, vec![first(0), first(u32::MAX)]),
+    ]
 }
 
 /// The two filters, to be applied in this order.
 pub fn filters() -> Result<[BpfProgram; 2], Error> {
     let mut allowed: BTreeMap<c_long, Vec<SeccompRule>> = BTreeMap::new();
-    allowed.extend(common().into_iter().chain(legacy()).map(|number| (number, vec![])));
-    allowed.extend(conditional()?);
-    let main = SeccompFilter::new(allowed, SeccompAction::Errno(EPERM as u32), SeccompAction::Allow, ARCH)?;
+    allowed.extend(common().into_iter().chain(legacy()).map(|(_, number)| (number, vec![])));
+    for ((_, number), whens) in conditional() {
+        allowed.insert(number, whens.into_iter().map(When::rule).collect::<Result<_, Error>>()?);
+    }
+    let main = SeccompFilter::new(allowed, SeccompAction::Errno(EPERM as u32), SeccompAction::Allow, ARCH.0)?;
     let clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
-    let clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), ARCH)?;
+    let clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), ARCH.0)?;
     Ok([clone3.try_into()?, main.try_into()?])
 }
 
@@ -121,6 +140,32 @@ pub fn hex(filter: &BpfProgram) -> String {
         [code[0], code[1], f.jt, f.jf, k[0], k[1], k[2], k[3]]
     });
     bytes.map(|b| format!("{b:02x}")).collect()
+}
+
+/// The same list as a seccomp profile in Docker's JSON, which Podman reads too.
+pub fn docker_profile() -> String {
+    let names = common().into_iter().chain(legacy()).map(|(name, _)| name).filter(|name| *name != "clone3");
+    let mut rules = vec![
+        json!({"names": names.collect::<Vec<_>>(), "action": "SCMP_ACT_ALLOW"}),
+        json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS}),
+    ];
+    for ((name, _), whens) in conditional() {
+        rules.extend(whens.into_iter().map(|when| conditional_rule(name, when)));
+    }
+    json!({
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": EPERM,
+        "architectures": [ARCH.1],
+        "syscalls": rules,
+    })
+    .to_string()
+}
+
+fn conditional_rule(name: &str, when: When) -> Value {
+    // of a masked comparison `value` is the mask
+    let argument =
+        json!({"index": when.argument, "value": when.mask, "valueTwo": when.value, "op": "SCMP_CMP_MASKED_EQ"});
+    json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]})
 }
 
 /// Applies the filters to this process for good.
@@ -134,17 +179,31 @@ mod tests {
 
     #[test]
     fn what_escapes_limits_or_namespaces_is_not_listed() {
-        let all: Vec<c_long> = common().into_iter().chain(legacy()).collect();
-        let denied = numbers! {
+        let all: Vec<Call> = common().into_iter().chain(legacy()).collect();
+        let denied = calls! {
             SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_kcmp SYS_pidfd_getfd SYS_mount SYS_umount2
             SYS_pivot_root SYS_chroot SYS_unshare SYS_setns SYS_bpf SYS_perf_event_open SYS_keyctl SYS_add_key
             SYS_request_key SYS_io_uring_setup SYS_userfaultfd SYS_memfd_create SYS_shmget SYS_shmat SYS_semget SYS_msgget
             SYS_mq_open SYS_socket SYS_clone SYS_open_by_handle_at SYS_init_module SYS_finit_module SYS_kexec_load
             SYS_reboot SYS_swapon SYS_sync SYS_seccomp SYS_capset SYS_fsopen SYS_move_mount SYS_open_tree
         };
-        for number in denied {
-            assert!(!all.contains(&number), "system call {number} is allowed");
+        for call in denied {
+            assert!(!all.contains(&call), "system call {} is allowed", call.0);
         }
         assert!(filters().is_ok());
+    }
+
+    #[test]
+    fn the_profile_for_docker_says_the_same() {
+        let profile: Value = serde_json::from_str(&docker_profile()).unwrap();
+        let rules = profile["syscalls"].as_array().unwrap();
+        let plain: Vec<&str> = rules[0]["names"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+        assert_eq!(plain.len() + 1, common().len() + legacy().len(), "all but clone3");
+        assert!(plain.contains(&"openat") && !plain.contains(&"socket") && !plain.contains(&"clone3"));
+        assert_eq!(rules[1], json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS}));
+        let conditions: usize = conditional().iter().map(|(_, whens)| whens.len()).sum();
+        assert_eq!(rules.len(), 2 + conditions);
+        assert!(rules[2..].iter().all(|r| r["args"][0]["op"] == "SCMP_CMP_MASKED_EQ"));
+        assert_eq!(profile["defaultAction"], "SCMP_ACT_ERRNO");
     }
 }

@@ -157,7 +157,7 @@ impl Watch<'_> {
 
 /// Whether a run that took `wall` and used `cpu` was asleep for the rest: at most a tenth of the wall-clock time was spent
 /// runnable without a CPU, and at least a tenth was not spent on one.
-fn is_idle(wall: Duration, cpu: Duration, waiting: Duration) -> bool {
+pub fn is_idle(wall: Duration, cpu: Duration, waiting: Duration) -> bool {
     waiting <= wall / 10 && cpu < wall * 9 / 10
 }
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::cgroup::CgroupPlan;
 use crate::{Finished, Isolation, Level, Limits, Root, RootFs, Sandbox, SandboxError, Session, Spec};
 use run::Running;
-use slot::Slots;
+pub use slot::{Slot, Slots};
+pub use spec::check;
 
 pub use warm::{Warm, WarmOptions};
 

@@ -17,8 +17,6 @@ use crate::{Collected, Facts, Finished, Limits, Received, SandboxError, Session,
 
 /// How long a set-up, and the end after a limit, may take on an overloaded machine before the helper is given up.
 pub const GRACE: Duration = Duration::from_secs(60);
-/// Output beyond this multiple of its limit ends the run.
-const FLOOD: u64 = 16;
 
 /// A run that could not begin, and whether its cgroup was the reason.
 pub struct Refused {
@@ -359,6 +357,6 @@ impl Stream {
     }
 
     fn flooded(&self) -> bool {
-        self.seen > self.limit.saturating_mul(FLOOD)
+        self.seen > self.limit.saturating_mul(Limits::FLOOD)
     }
 }

@@ -12,6 +12,7 @@ const FIRST_UID: u32 = 100_000;
 /// `nobody`, for a root whose own user namespace has no uids from 100000 on.
 const NOBODY: u32 = 65_534;
 
+/// The slots of this machine.
 #[derive(Debug)]
 pub struct Slots {
     folder: PathBuf,
@@ -30,8 +31,11 @@ enum Ids {
 /// One slot; free again when dropped or when this process dies.
 #[derive(Debug)]
 pub struct Slot {
+    /// The host uid of whoever runs in it.
     pub host_uid: u32,
+    /// The host gid.
     pub host_gid: u32,
+    /// Whether this process, as root, gives it to a user that is not its own.
     pub root: bool,
     _lock: Option<File>,
 }
@@ -44,16 +48,26 @@ impl Slot {
 }
 
 impl Slots {
-    pub fn open(cache_dir: &Path, count: u32) -> Result<Slots, SandboxError> {
+    /// Slots for users that somebody else becomes, a container daemon: one uid each, whoever this process is.
+    pub fn of_daemon(cache_dir: &Path, count: u32) -> Result<Slots, SandboxError> {
+        Slots::with(cache_dir, count, Ids::PerSlot)
+    }
+
+    fn with(cache_dir: &Path, count: u32, ids: Ids) -> Result<Slots, SandboxError> {
         let folder = cache_dir.join("slots");
         std::fs::create_dir_all(&folder).map_err(SandboxError::io(format!("cannot make {}", folder.display())))?;
+        Ok(Slots { folder, count, next: AtomicU32::new(std::process::id()), ids })
+    }
+
+    /// Slots for users that this process becomes, as far as it can.
+    pub fn open(cache_dir: &Path, count: u32) -> Result<Slots, SandboxError> {
         let ids = match sys::effective_ids() {
             (0, _) if maps(FIRST_UID, count) => Ids::PerSlot,
             (0, _) if maps(NOBODY, 1) => Ids::Nobody,
             (0, _) => return Err(SandboxError::Unavailable { reason: "no host uid but 0 is mapped here".into() }),
             (uid, gid) => Ids::Own { uid, gid },
         };
-        Ok(Slots { folder, count, next: AtomicU32::new(std::process::id()), ids })
+        Slots::with(cache_dir, count, ids)
     }
 
     /// Whether concurrent sandboxes differ in host uid.
@@ -61,6 +75,7 @@ impl Slots {
         self.ids == Ids::PerSlot
     }
 
+    /// A free one.
     pub fn take(&self) -> Result<Slot, SandboxError> {
         match self.ids {
             Ids::Own { uid, gid } => Ok(Slot { host_uid: uid, host_gid: gid, root: false, _lock: None }),

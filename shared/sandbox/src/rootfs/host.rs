@@ -19,8 +19,8 @@ const RECIPE: &str = "rollmill-rootfs-2";
 const TOOLS: &[&str] = &[
     "awk", "basename", "cat", "chmod", "cmp", "cp", "cut", "date", "diff", "dirname", "echo", "env", "expr", "false",
     "find", "grep", "head", "id", "ln", "ls", "mkdir", "mktemp", "mv", "od", "printf", "pwd", "readlink", "rm",
-    "rmdir", "sed", "seq", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true", "uname",
-    "uniq", "wc", "xargs",
+    "rmdir", "sed", "seq", "sleep", "sort", "stat", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true",
+    "uname", "uniq", "wc", "xargs",
 ];
 
 /// Finds or builds the root file system of this machine's interpreter.
