@@ -36,6 +36,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
     ("rollmill-faults", &["rollmill-job", "rollmill-schema", "rollmill-store"]),
+    ("rollmill-cheats", &["rollmill-sandbox", "rollmill-grader"]),
     ("rollmill-chaos", &["rollmill-job", "rollmill-schema", "rollmill-store"]),
     (
         "rollmill",
