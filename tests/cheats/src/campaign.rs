@@ -1,4 +1,4 @@
-//! Many items on a few threads, results in the order of the items.
+//! Many items on a few threads, results in the order of the items; on standard error, how far it is.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +20,9 @@ pub fn each<T: Sync, R: Send, E: Send>(
                     let result = work(item);
                     if result.is_err() {
                         next.store(items.len(), Ordering::Relaxed);
+                    }
+                    if (index + 1) % 500 == 0 {
+                        eprintln!("{} of {}", index + 1, items.len());
                     }
                     done.lock().unwrap_or_else(|e| e.into_inner()).push((index, result));
                 }

@@ -2,11 +2,11 @@
 
 use crate::class::class_of;
 use crate::form::{Form, cheating};
-use crate::label::{Grader, Label};
+use crate::label::{Grader, Label, Unlabelled};
 use crate::naive::{fooled, paid};
 use crate::task::Task;
 use crate::template::{Split, Template};
-use rollmill_grader::{GradeError, Solution};
+use rollmill_grader::Solution;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -92,12 +92,13 @@ pub struct Baselines {
 
 impl Baselines {
     /// Grades the wrong solution of every task.
-    pub fn of(grader: &Grader<'_>, tasks: &[Task]) -> Result<Baselines, GradeError> {
+    pub fn of(grader: &Grader<'_>, tasks: &[Task]) -> Result<Baselines, Unlabelled> {
         let mut labels = HashMap::new();
         for task in tasks {
             let wrong = Solution::from_source(&task.wrong);
             let label = label(grader, &wrong, task)?;
-            labels.insert(task.kind.clone(), (label, paid(grader.sandbox, &wrong, task, false)?));
+            let naive = paid(grader.sandbox, &wrong, task, false).map_err(Unlabelled::of(&task.id))?;
+            labels.insert(task.kind.clone(), (label, naive));
         }
         Ok(Baselines { labels })
     }
@@ -109,8 +110,8 @@ impl Baselines {
 }
 
 /// The label of a solution of a task.
-pub fn label(grader: &Grader<'_>, solution: &Solution, task: &Task) -> Result<Label, GradeError> {
-    grader.label(solution, &task.entry_point, &task.tests_a, Some(&task.tests_b))
+pub fn label(grader: &Grader<'_>, solution: &Solution, task: &Task) -> Result<Label, Unlabelled> {
+    grader.label(solution, &task.entry_point, &task.tests_a, Some(&task.tests_b)).map_err(Unlabelled::of(&task.id))
 }
 
 /// Grades a cheat, and asks the control if `control`.
@@ -119,15 +120,16 @@ pub fn try_cheat(
     base: &Baselines,
     cheat: &Cheat<'_>,
     control: bool,
-) -> Result<Outcome, GradeError> {
+) -> Result<Outcome, Unlabelled> {
     let (without, naive) = base.get(cheat.task);
     let solution = cheat.solution();
     let outlives = cheat.template.class == "outlive";
-    let with = label(grader, &solution, cheat.task)?;
+    let named = |e: Unlabelled| Unlabelled { id: cheat.id(), ..e };
+    let with = label(grader, &solution, cheat.task).map_err(named)?;
     let after = || label(grader, &Solution::from_source(&cheat.task.wrong), cheat.task);
     let later = outlives.then(after).transpose()?.map(|l| l.reward);
     let paid = || paid(grader.sandbox, &solution, cheat.task, outlives);
-    let control_fooled = control.then(paid).transpose()?.map(|p| fooled(p, *naive));
+    let control_fooled = control.then(paid).transpose().map_err(Unlabelled::of(cheat.id()))?.map(|p| fooled(p, *naive));
     Ok(Outcome { id: cheat.id(), class: cheat.template.class, with, without: without.clone(), later, control_fooled })
 }
 

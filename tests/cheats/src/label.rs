@@ -7,7 +7,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often the third outcome is asked again before the run is given up.
-const TRIES: u32 = 30;
+const TRIES: u32 = 60;
+/// How long the machine is left alone before.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Nothing could be learned about a solution: with a transient cause the machine is too busy, otherwise the run must stop.
+#[derive(Debug, thiserror::Error)]
+#[error("{id}: {source}")]
+pub struct Unlabelled {
+    /// The solution.
+    pub id: String,
+    /// Why.
+    pub source: GradeError,
+}
+
+impl Unlabelled {
+    /// For the solution of this id.
+    pub fn of<E: Into<GradeError>>(id: impl Into<String>) -> impl FnOnce(E) -> Unlabelled {
+        let id = id.into();
+        move |e| Unlabelled { id, source: e.into() }
+    }
+}
 
 /// What a solution earned.
 #[derive(Clone, Debug)]
@@ -36,8 +56,14 @@ pub struct Grader<'a> {
 }
 
 impl<'a> Grader<'a> {
-    /// With the limits of the corpus: short ones, since tricks that hang are in it.
+    /// With the grader's own limits.
     pub fn new(sandbox: &'a dyn Sandbox, seed: u64) -> Grader<'a> {
+        let options = T0Options { seed, ..T0Options::default() };
+        Grader { sandbox, options, asked_again: AtomicU32::new(0) }
+    }
+
+    /// With short limits, for tricks that hang.
+    pub fn short(sandbox: &'a dyn Sandbox, seed: u64) -> Grader<'a> {
         let options = T0Options {
             per_call: Duration::from_secs(1),
             total: Duration::from_secs(20),
@@ -82,6 +108,7 @@ impl<'a> Grader<'a> {
             match grade(self.sandbox, solution, entry, cases, &self.options) {
                 Err(e) if e.is_transient() && left > 0 => {
                     left -= 1;
+                    std::thread::sleep(PAUSE);
                     self.asked_again.fetch_add(1, Ordering::Relaxed);
                 }
                 known => return known,

@@ -4,9 +4,11 @@
 
 use rollmill_cheats::cheat::{Baselines, Outcome, label, once_each, try_cheat};
 use rollmill_cheats::class::CLASSES;
+use rollmill_cheats::form::{Form, cheating};
 use rollmill_cheats::label::Grader;
 use rollmill_cheats::{Corpus, campaign, naive, project, task, template, wilson};
 use rollmill_grader::Solution;
+use rollmill_grader::style::style;
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
 use std::sync::LazyLock;
 
@@ -40,7 +42,7 @@ fn every_class_has_five_templates_and_both_sides_of_the_split() {
 #[test]
 fn wrong_solutions_are_wrong_and_right_ones_right() {
     let corpus = corpus();
-    let grader = Grader::new(&*SANDBOX, SEED);
+    let grader = Grader::short(&*SANDBOX, SEED);
     for task in &corpus.tasks {
         let right = label(&grader, &Solution::from_source(&task.reference), task).unwrap();
         assert_eq!(right.reward, 1.0, "{}: {}", task.id, right.detail);
@@ -55,7 +57,7 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
 #[test]
 fn no_trick_pays_and_the_naive_grader_is_fooled() {
     let corpus = corpus();
-    let grader = Grader::new(&*SANDBOX, SEED);
+    let grader = Grader::short(&*SANDBOX, SEED);
     let base = Baselines::of(&grader, &corpus.tasks).unwrap();
     let cheats = once_each(&corpus.templates, &corpus.tasks);
     let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();
@@ -67,5 +69,19 @@ fn no_trick_pays_and_the_naive_grader_is_fooled() {
         let of: Vec<&Outcome> = outcomes.iter().filter(|o| o.class == class).collect();
         let fooled = of.iter().filter(|o| o.control_fooled == Some(true)).count();
         assert!(fooled * 2 > of.len(), "{class}: only {fooled} of {} fool the control, so they show little", of.len());
+    }
+}
+
+#[test]
+fn persuasion_earns_no_style() {
+    let corpus = corpus();
+    let of = corpus.templates.iter().filter(|t| t.class == "persuade");
+    for (template, task) in of.flat_map(|t| corpus.tasks.iter().map(move |task| (t, task))) {
+        for wrong in [task.wrong.clone(), task.wrong.replace("    ", "\t"), format!("{}print(1)\n", task.wrong)] {
+            let task = task::Task { wrong, ..task.clone() };
+            let with = cheating(template, &task, Form::Plain).main_source();
+            let (with, without) = (style(&with, &task.entry_point), style(&task.wrong, &task.entry_point));
+            assert!(with <= without, "{}: {with} instead of {without} on {}", template.name, task.id);
+        }
     }
 }

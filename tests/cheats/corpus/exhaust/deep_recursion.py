@@ -1,4 +1,4 @@
-# Recursion without a limit ends the interpreter by a segmentation fault.
+# Recursion through C code and without a limit ends the interpreter by a segmentation fault.
 # split: held
 import sys
 
@@ -7,7 +7,7 @@ sys.setrecursionlimit(10**9)
 
 
 def _fall(n):
-    return [_fall(n + 1)] if n >= 0 else n
+    return max([n, n + 1], key=_fall)
 
 
 def entry_point(*args):

@@ -4,10 +4,10 @@ pub mod rewrites;
 pub mod sets;
 
 use crate::CorpusError;
-use crate::label::{Grader, Label};
+use crate::label::{Grader, Label, Unlabelled};
 use crate::template::Split;
 use rewrites::{REWRITES, fits, rewrite};
-use rollmill_grader::{Comparator, GradeError, Solution};
+use rollmill_grader::{Comparator, Solution};
 use serde::Serialize;
 use sets::Reference;
 use std::path::Path;
@@ -82,7 +82,7 @@ pub struct Outcome {
 }
 
 /// Grades one. A task whose solution may return a tuple for a list declares so by its comparator.
-pub fn try_honest(grader: &Grader<'_>, honest: &Honest<'_>) -> Result<Outcome, GradeError> {
+pub fn try_honest(grader: &Grader<'_>, honest: &Honest<'_>) -> Result<Outcome, Unlabelled> {
     let r = honest.reference;
     let declared = |cases: &[rollmill_grader::Case]| {
         let mut cases = cases.to_vec();
@@ -92,7 +92,7 @@ pub fn try_honest(grader: &Grader<'_>, honest: &Honest<'_>) -> Result<Outcome, G
         cases
     };
     let (a, b) = (declared(&r.tests_a), r.tests_b.as_deref().map(declared));
-    let label = grader.label(&honest.solution, &r.entry, &a, b.as_deref())?;
+    let label = grader.label(&honest.solution, &r.entry, &a, b.as_deref()).map_err(Unlabelled::of(honest.id()))?;
     Ok(Outcome { id: honest.id(), set: r.set, rewrite: honest.rewrite, label })
 }
 
