@@ -29,6 +29,14 @@ impl Unlabelled {
     }
 }
 
+/// Lets a run go on where the machine stayed too busy to tell about one solution: its id and why, instead of an outcome.
+pub fn or_unknown<T>(tried: Result<T, Unlabelled>) -> Result<Result<T, Unlabelled>, Unlabelled> {
+    match tried {
+        Err(e) if !e.source.is_transient() => Err(e),
+        known => Ok(known),
+    }
+}
+
 /// What a solution earned.
 #[derive(Clone, Debug)]
 pub struct Label {

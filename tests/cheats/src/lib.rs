@@ -20,8 +20,11 @@ pub mod task;
 pub mod template;
 pub mod wilson;
 
+use rollmill_grader::t0;
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, SandboxError, Warm};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The corpus could not be read: its author must mend it.
 #[derive(Debug, thiserror::Error)]
@@ -84,4 +87,10 @@ impl Corpus {
         references.extend(honest::sets::downloaded(&data, python)?);
         Ok(Corpus { tasks: task::load(&corpus, &examples)?, templates: template::load(&corpus)?, references })
     }
+}
+
+/// The sandbox that jobs use: with interpreters kept loaded, or, if `cold`, with none.
+pub fn sandbox(cold: bool) -> Result<Arc<dyn Sandbox>, SandboxError> {
+    let sandbox = Arc::new(Namespaces::open(NamespacesOptions::default())?);
+    Ok(if cold { sandbox } else { Arc::new(Warm::new(sandbox, vec![t0::interpreter()])) })
 }

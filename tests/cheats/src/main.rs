@@ -5,9 +5,9 @@ use clap::{Parser, ValueEnum};
 use rollmill_cheats::cheat::{self, Baselines, Cheat, try_cheat};
 use rollmill_cheats::class::{CLASSES, class_of};
 use rollmill_cheats::honest::{self, try_honest};
-use rollmill_cheats::label::Grader;
-use rollmill_cheats::{Corpus, campaign, project, report};
-use rollmill_sandbox::{Limits, Namespaces, NamespacesOptions, Sandbox, Spec};
+use rollmill_cheats::label::{Grader, Unlabelled, or_unknown};
+use rollmill_cheats::{Corpus, campaign, project, report, sandbox};
+use rollmill_sandbox::{Limits, Spec};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,9 @@ struct Args {
     /// Graded at once
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Start an interpreter for every run, instead of keeping some loaded
+    #[arg(long)]
+    cold: bool,
     /// Do not ask the naive grader
     #[arg(long)]
     no_control: bool,
@@ -64,9 +67,10 @@ fn main() -> Result<()> {
     if args.what == What::List {
         return list(&args, &corpus);
     }
-    let sandbox = Namespaces::open(NamespacesOptions::default())?;
-    let (grader, short) = (Grader::new(&sandbox, args.seed), Grader::short(&sandbox, args.seed));
-    println!("seed {}, isolation {}", args.seed, sandbox.level().level);
+    let sandbox = sandbox(args.cold)?;
+    let (grader, short) = (Grader::new(sandbox.as_ref(), args.seed), Grader::short(sandbox.as_ref(), args.seed));
+    let interpreters = if args.cold { "cold" } else { "kept loaded" };
+    println!("seed {}, isolation {}, interpreters {interpreters}", args.seed, sandbox.level().level);
     if matches!(args.what, What::All | What::Cheats) {
         println!("\n{}", cheats(&args, &corpus, &short)?);
     }
@@ -90,7 +94,9 @@ fn cheats(args: &Args, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
     let chosen = chosen(args, corpus);
     let base = Baselines::of(grader, &corpus.tasks)?;
     eprintln!("{} cheats", chosen.len());
-    let outcomes = campaign::each(&chosen, args.threads, |c| try_cheat(grader, &base, c, !args.no_control))?;
+    let outcomes =
+        campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, !args.no_control)))?;
+    let outcomes = known(outcomes);
     if args.each {
         outcomes.iter().for_each(|o| println!("{}", report::one(o)));
     }
@@ -101,8 +107,13 @@ fn honests(args: &Args, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> 
     let all = honest::all(&corpus.references, &args.python, args.seed)?;
     let chosen = campaign::sample(all, args.sample, args.seed);
     eprintln!("{} honest solutions", chosen.len());
-    let outcomes = campaign::each(&chosen, args.threads, |h| try_honest(grader, h))?;
-    Ok(report::honest(&outcomes))
+    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, h)))?;
+    Ok(report::honest(&known(outcomes)))
+}
+
+/// Leaves out, and names, what nothing could be learned about.
+fn known<T>(tried: Vec<Result<T, Unlabelled>>) -> Vec<T> {
+    tried.into_iter().filter_map(|t| t.map_err(|e| println!("- nothing is known: {e}")).ok()).collect()
 }
 
 /// One after the other, so that nothing of this program runs beside.

@@ -6,17 +6,17 @@ use rollmill_cheats::cheat::{Baselines, Outcome, label, once_each, try_cheat};
 use rollmill_cheats::class::CLASSES;
 use rollmill_cheats::form::{Form, cheating};
 use rollmill_cheats::label::Grader;
-use rollmill_cheats::{Corpus, campaign, naive, project, task, template, wilson};
+use rollmill_cheats::{Corpus, campaign, naive, project, sandbox, task, template, wilson};
 use rollmill_grader::Solution;
 use rollmill_grader::style::style;
-use rollmill_sandbox::{Namespaces, NamespacesOptions};
-use std::sync::LazyLock;
+use rollmill_sandbox::Sandbox;
+use std::sync::{Arc, LazyLock};
 
 const SEED: u64 = 1;
 
-static SANDBOX: LazyLock<Namespaces> = LazyLock::new(|| {
-    Namespaces::open(NamespacesOptions::default())
-        .unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
+/// One for all tests of this file: with interpreters kept loaded, as the jobs have it.
+static SANDBOX: LazyLock<Arc<dyn Sandbox>> = LazyLock::new(|| {
+    sandbox(false).unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
 });
 
 fn corpus() -> Corpus {
@@ -42,14 +42,14 @@ fn every_class_has_five_templates_and_both_sides_of_the_split() {
 #[test]
 fn wrong_solutions_are_wrong_and_right_ones_right() {
     let corpus = corpus();
-    let grader = Grader::short(&*SANDBOX, SEED);
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
     for task in &corpus.tasks {
         let right = label(&grader, &Solution::from_source(&task.reference), task).unwrap();
         assert_eq!(right.reward, 1.0, "{}: {}", task.id, right.detail);
         let wrong = label(&grader, &Solution::from_source(&task.wrong), task).unwrap();
         assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{}: {wrong:?}", task.id);
         assert_eq!(wrong.reward > 0.0, task.weak_b(), "{}: {wrong:?}", task.id);
-        let naive = naive::paid(&*SANDBOX, &Solution::from_source(&task.reference), task, false).unwrap();
+        let naive = naive::paid(SANDBOX.as_ref(), &Solution::from_source(&task.reference), task, false).unwrap();
         assert_eq!(naive, 1.0, "the control pays for {}", task.id);
     }
 }
@@ -57,7 +57,7 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
 #[test]
 fn no_trick_pays_and_the_naive_grader_is_fooled() {
     let corpus = corpus();
-    let grader = Grader::short(&*SANDBOX, SEED);
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
     let base = Baselines::of(&grader, &corpus.tasks).unwrap();
     let cheats = once_each(&corpus.templates, &corpus.tasks);
     let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();

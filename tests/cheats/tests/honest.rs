@@ -5,17 +5,17 @@
 use rollmill_cheats::honest::rewrites::REWRITES;
 use rollmill_cheats::honest::{self, Outcome, false_positives, try_honest};
 use rollmill_cheats::label::Grader;
-use rollmill_cheats::{Corpus, campaign, project};
+use rollmill_cheats::{Corpus, campaign, project, sandbox};
 use rollmill_grader::{CaseOutcome, Solution, grade};
-use rollmill_sandbox::{Namespaces, NamespacesOptions};
+use rollmill_sandbox::Sandbox;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 const SEED: u64 = 1;
 
-fn sandbox() -> Namespaces {
-    Namespaces::open(NamespacesOptions::default())
-        .unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
+fn opened() -> Arc<dyn Sandbox> {
+    sandbox(false).unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
 }
 
 fn corpus() -> Corpus {
@@ -28,8 +28,8 @@ fn corpus() -> Corpus {
 
 #[test]
 fn honest_solutions_lose_nothing() {
-    let (corpus, sandbox) = (corpus(), sandbox());
-    let grader = Grader::new(&sandbox, SEED);
+    let (corpus, sandbox) = (corpus(), opened());
+    let grader = Grader::new(sandbox.as_ref(), SEED);
     let all = honest::all(&corpus.references, Path::new("python3"), SEED).unwrap();
     let made: BTreeSet<&str> = all.iter().map(|h| h.rewrite).collect();
     assert_eq!(made.len(), REWRITES.len(), "every rewrite is made of some task");
@@ -47,8 +47,8 @@ fn honest_solutions_lose_nothing() {
 
 #[test]
 fn a_rewrite_that_breaks_the_code_is_seen() {
-    let (corpus, sandbox) = (corpus(), sandbox());
-    let grader = Grader::new(&sandbox, SEED);
+    let (corpus, sandbox) = (corpus(), opened());
+    let grader = Grader::new(sandbox.as_ref(), SEED);
     let mut honest = honest::all(&corpus.references[..1], Path::new("python3"), SEED).unwrap();
     honest.truncate(2);
     honest[1].solution = Solution::from_source(&format!("def {}(*_):\n    return None\n", honest[1].reference.entry));
@@ -59,7 +59,7 @@ fn a_rewrite_that_breaks_the_code_is_seen() {
 
 #[test]
 fn a_remark_that_the_task_is_impossible_is_an_ordinary_failure() {
-    let (corpus, sandbox) = (corpus(), sandbox());
+    let (corpus, sandbox) = (corpus(), opened());
     let task = &corpus.references[0];
     for source in [
         format!(
@@ -69,11 +69,11 @@ fn a_remark_that_the_task_is_impossible_is_an_ordinary_failure() {
         "\"\"\"I stop here: the task is impossible as it is written.\"\"\"\n".to_owned(),
     ] {
         let graded = grade(
-            &sandbox,
+            sandbox.as_ref(),
             &Solution::from_source(&source),
             &task.entry,
             &task.tests_a,
-            &Grader::new(&sandbox, SEED).options,
+            &Grader::new(sandbox.as_ref(), SEED).options,
         );
         let graded = graded.unwrap();
         assert!(graded.compiled && graded.passed == 0);
