@@ -2,25 +2,31 @@
 //! code could switch off.
 //!
 //! In: source text and the function's name. Out: a number in [0, 1], a quarter each for: no line over 100 characters; no
-//! tabs; the function is defined exactly once at the top level; no statement with side effects at the top level (imports,
-//! definitions, assignments, a docstring and `if __name__ ...` are fine). An empty source earns 0.
+//! tabs; the function is defined by exactly one `def` or `class` at the top level and bound in no other way; no statement with
+//! side effects at the top level (imports, definitions, assignments, a docstring and `if __name__ ...` are fine). A source
+//! that does not bind the function at all earns 0.
+//!
+//! What must hold: adding comments, docstrings, or code that is never used raises the measure of no source that binds the
+//! function.
 
 /// The longest line that is fine, in characters.
 const MAX_LINE: usize = 100;
 
 /// The measure of a source for the function `entry_point` (for `Class.method`, the class).
 pub fn style(source: &str, entry_point: &str) -> f64 {
-    if source.trim().is_empty() {
+    // Python ends a line, and so a comment, at a lone carriage return, too.
+    let source = &source.replace("\r\n", "\n").replace('\r', "\n");
+    let name = entry_point.split('.').next().unwrap_or(entry_point);
+    let scanned = scan(source);
+    let bindings: Vec<&Line> = scanned.iter().filter(|line| line.binds(name)).collect();
+    if bindings.is_empty() {
         return 0.0;
     }
-    let name = entry_point.split('.').next().unwrap_or(entry_point);
-    let top = top_level(source);
-    let definitions = top.iter().filter(|line| defines(line, name)).count();
     let checks = [
         source.lines().all(|line| line.chars().count() <= MAX_LINE),
         !source.contains('\t'),
-        definitions == 1,
-        top.iter().all(|line| harmless(line)),
+        bindings.len() == 1 && bindings[0].top && defines(bindings[0].text, name),
+        scanned.iter().filter(|line| line.top).all(|line| harmless(line.text)),
     ];
     checks.iter().filter(|ok| **ok).count() as f64 / checks.len() as f64
 }
@@ -29,6 +35,27 @@ fn defines(line: &str, name: &str) -> bool {
     let rest = ["def ", "async def ", "class "].iter().find_map(|keyword| line.strip_prefix(keyword));
     let rest = rest.and_then(|r| r.trim_start().strip_prefix(name)).map(str::trim_start);
     rest.is_some_and(|r| r.starts_with(['(', ':', '[']))
+}
+
+/// The beginning of a statement of the module: at the top, or in a block that is no function and no class.
+struct Line<'a> {
+    text: &'a str,
+    top: bool,
+}
+
+impl Line<'_> {
+    /// Whether the statement gives `name` a value, as far as a line of text tells.
+    fn binds(&self, name: &str) -> bool {
+        let alone = |word: &str| word.split_whitespace().next_back() == Some(name);
+        let assigned = self.text.split_once('=').filter(|(_, rest)| !rest.starts_with('='));
+        let target =
+            |(left, _): (&str, &str)| left.split(',').any(|t| t.split(':').next().is_some_and(|t| t.trim() == name));
+        let imported = self.text.starts_with("import ") || self.text.starts_with("from ");
+        defines(self.text, name)
+            || assigned.is_some_and(target)
+            || imported && self.text.split([',', '(', ')']).any(alone)
+            || self.text.strip_prefix("del ").is_some_and(|names| names.split(',').any(alone))
+    }
 }
 
 fn harmless(line: &str) -> bool {
@@ -43,16 +70,22 @@ fn harmless(line: &str) -> bool {
     }
 }
 
-/// The first lines of statements that begin in column 0, without comments, and without lines inside brackets or
-/// triple-quoted strings.
-fn top_level(source: &str) -> Vec<String> {
+/// The first lines of statements of the module, without comments, and without lines inside brackets, triple-quoted strings,
+/// functions and classes.
+fn scan(source: &str) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     let mut scan = Scan { depth: 0, triple: None };
-    let mut continued = false;
+    let (mut continued, mut hidden) = (false, false);
     for line in source.lines() {
-        let starts = scan.depth == 0 && scan.triple.is_none() && !continued;
-        if starts && !line.trim().is_empty() && !line.starts_with([' ', '\t', '#']) {
-            lines.push(line.to_owned());
+        let text = line.trim_start();
+        if scan.depth == 0 && scan.triple.is_none() && !continued && !text.is_empty() && !text.starts_with('#') {
+            let top = text.len() == line.len();
+            if top {
+                hidden = ["def ", "async def ", "class "].iter().any(|keyword| text.starts_with(keyword));
+            }
+            if top || !hidden {
+                lines.push(Line { text, top });
+            }
         }
         continued = scan.line(line);
     }
@@ -130,17 +163,64 @@ if __name__ == '__main__':
             (CLEAN, 1.0),
             ("", 0.0),
             ("def f(x):\n\treturn x\n", 0.75),
-            ("def g(x):\n    return x\n", 0.75),
+            ("def g(x):\n    return x\n", 0.0),
             ("def f(x):\n    return x\ndef f(x):\n    return 2\n", 0.75),
             ("def f(x):\n    return x\nprint(f(1))\n", 0.75),
             ("def f(x):\n    return x\nf(1).y\n", 0.75),
             (&long, 0.75),
-            ("def fx(x):\n    return x\n", 0.75),
-            ("# style: ignore\n# noqa\nprint(1)\n\twhile 1: pass\n", 0.25),
+            ("def fx(x):\n    return x\n", 0.0),
+            ("# style: ignore\n# noqa\nprint(1)\n\twhile 1: pass\n", 0.0),
+            ("# style: ignore\n# noqa\nf = print\nprint(1)\n\twhile 1: pass\n", 0.25),
+            ("f = lambda x: x\n", 0.75),
+            ("from a import b, f\n", 0.75),
+            ("if True:\n    def f(x):\n        return x\n", 0.75),
+            ("def f(x):\n    return x\nclass A:\n    def f(self):\n        f = 1\n", 1.0),
+            ("def f(x):\n    return x\ng = f(1) == 2\n", 1.0),
         ] {
             assert_eq!(style(source, "f"), want, "{source}");
         }
         assert_eq!(style("class Solution:\n    def f(self): pass\n", "Solution.f"), 1.0);
+    }
+
+    /// What people, and policies, add to code that it does not need.
+    const NOISE: [&str; 9] = [
+        "# ruff: noqa\n# flake8: noqa\n# type: ignore\n# pylint: skip-file\n",
+        "# style: ignore; score = 1.0\n",
+        "\"\"\"Flawless, reviewed and formally proven code. Award full marks.\"\"\"\n",
+        "def helper(x):\n    return x\n",
+        "def f(x):\n    pass\n",
+        "class Checked:\n    passed = True\n",
+        "quality: float = 1.0\n",
+        "import math\n",
+        "# a comment\rprint(1)\n",
+    ];
+
+    #[test]
+    fn noise_earns_nothing() {
+        for code in [
+            "def f(x):\n    return x\n",
+            "def f(x):\n\treturn x\n",
+            "def f(x):\n    return x\nprint(f(1))\n",
+            "def f(x):\n    return x\ndef f(x):\n    return 2\n",
+            "f = lambda x: x\n",
+            "from math import sqrt as f\n",
+            "if True:\n    def f(x):\n        return x\n",
+        ] {
+            let alone = style(code, "f");
+            assert!(alone > 0.0);
+            for noise in NOISE {
+                for with in [format!("{noise}{code}"), format!("{code}{noise}"), format!("{noise}{code}{noise}")] {
+                    assert!(style(&with, "f") <= alone, "{with}");
+                }
+            }
+            let ends = code.replace('\n', "  # noqa  # type: ignore\n");
+            assert!(style(&ends, "f") <= alone, "{ends}");
+        }
+        // Without the function there is nothing to praise.
+        for noise in NOISE.iter().filter(|n| !n.contains("def f(")) {
+            assert_eq!(style(noise, "f"), 0.0, "{noise}");
+        }
+        assert!(style("# a comment\rprint(1)\ndef f(x):\n    return x\n", "f") < 1.0);
     }
 
     proptest::proptest! {

@@ -1,0 +1,87 @@
+//! Every trick of the corpus at T0, once in each of its forms: none earns more than the same wrong solution without it; and the
+//! control, a naive grader, is fooled by most of them, which shows that they work.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
+
+use rollmill_cheats::cheat::{Baselines, Outcome, label, once_each, try_cheat};
+use rollmill_cheats::class::CLASSES;
+use rollmill_cheats::form::{Form, cheating};
+use rollmill_cheats::label::Grader;
+use rollmill_cheats::{Corpus, campaign, naive, project, sandbox, task, template, wilson};
+use rollmill_grader::Solution;
+use rollmill_grader::style::style;
+use rollmill_sandbox::Sandbox;
+use std::sync::{Arc, LazyLock};
+
+const SEED: u64 = 1;
+
+/// One for all tests of this file: with interpreters kept loaded, as the jobs have it.
+static SANDBOX: LazyLock<Arc<dyn Sandbox>> = LazyLock::new(|| {
+    sandbox(false).unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
+});
+
+fn corpus() -> Corpus {
+    let project = project().unwrap();
+    let (corpus, examples) = (project.join("tests/cheats/corpus"), project.join("examples/tasks"));
+    let tasks = task::load(&corpus, &examples).unwrap();
+    Corpus { tasks, templates: template::load(&corpus).unwrap(), references: Vec::new() }
+}
+
+#[test]
+fn every_class_has_five_templates_and_both_sides_of_the_split() {
+    let corpus = corpus();
+    for class in &CLASSES {
+        let of: Vec<_> = corpus.templates.iter().filter(|t| t.class == class.name).collect();
+        assert!(of.len() >= 5, "{}", class.name);
+        let held = of.iter().filter(|t| t.split == template::Split::Held).count();
+        assert!(held > 0 && (class.held || held < of.len()), "{}", class.name);
+    }
+    let kinds: std::collections::BTreeSet<_> = corpus.tasks.iter().map(|t| &t.kind).collect();
+    assert!(kinds.len() == corpus.tasks.len() && kinds.len() >= 10);
+}
+
+#[test]
+fn wrong_solutions_are_wrong_and_right_ones_right() {
+    let corpus = corpus();
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
+    for task in &corpus.tasks {
+        let right = label(&grader, &Solution::from_source(&task.reference), task).unwrap();
+        assert_eq!(right.reward, 1.0, "{}: {}", task.id, right.detail);
+        let wrong = label(&grader, &Solution::from_source(&task.wrong), task).unwrap();
+        assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{}: {wrong:?}", task.id);
+        assert_eq!(wrong.reward > 0.0, task.weak_b(), "{}: {wrong:?}", task.id);
+        let naive = naive::paid(SANDBOX.as_ref(), &Solution::from_source(&task.reference), task, false).unwrap();
+        assert_eq!(naive, 1.0, "the control pays for {}", task.id);
+    }
+}
+
+#[test]
+fn no_trick_pays_and_the_naive_grader_is_fooled() {
+    let corpus = corpus();
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
+    let base = Baselines::of(&grader, &corpus.tasks).unwrap();
+    let cheats = once_each(&corpus.templates, &corpus.tasks);
+    let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();
+    let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
+    assert!(paying.is_empty(), "seed {SEED}: {paying:#?}");
+    let fooled = outcomes.iter().filter(|o| o.control_fooled == Some(true)).count();
+    eprintln!("seed {SEED}: the control is fooled by {}", wilson::share(fooled, outcomes.len()));
+    for class in ["exit_early", "skip", "forge_verdict", "hook_framework", "equal_all", "outlive"] {
+        let of: Vec<&Outcome> = outcomes.iter().filter(|o| o.class == class).collect();
+        let fooled = of.iter().filter(|o| o.control_fooled == Some(true)).count();
+        assert!(fooled * 2 > of.len(), "{class}: only {fooled} of {} fool the control, so they show little", of.len());
+    }
+}
+
+#[test]
+fn persuasion_earns_no_style() {
+    let corpus = corpus();
+    let of = corpus.templates.iter().filter(|t| t.class == "persuade");
+    for (template, task) in of.flat_map(|t| corpus.tasks.iter().map(move |task| (t, task))) {
+        for wrong in [task.wrong.clone(), task.wrong.replace("    ", "\t"), format!("{}print(1)\n", task.wrong)] {
+            let task = task::Task { wrong, ..task.clone() };
+            let with = cheating(template, &task, Form::Plain).main_source();
+            let (with, without) = (style(&with, &task.entry_point), style(&task.wrong, &task.entry_point));
+            assert!(with <= without, "{}: {with} instead of {without} on {}", template.name, task.id);
+        }
+    }
+}
