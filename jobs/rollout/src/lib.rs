@@ -58,6 +58,10 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {policy_round}") };
     let manifest = checkpoint::last_of_round(&run, policy_round).await?.ok_or_else(absent)?;
     let (tasks, input) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
+    let (tasks, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|t| t.kind == "function");
+    if !others.is_empty() && !run.quiet {
+        eprintln!("rollout: {} tasks are no functions and are left out: a policy cannot act on them yet", others.len());
+    }
     let tasks = set.pick(tasks, args.round);
     if tasks.is_empty() {
         let place = format!("set {}", set.name);

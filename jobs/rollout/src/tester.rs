@@ -45,7 +45,7 @@ impl Tester for VisibleTests {
 
 fn next(e: &GradeError) -> Next {
     match e {
-        GradeError::Arguments { .. } => Next::GiveUpItem,
+        GradeError::Arguments { .. } | GradeError::Task(_) => Next::GiveUpItem,
         e if e.is_transient() => Next::Retry,
         _ => Next::Stop,
     }

@@ -3,8 +3,7 @@
 use rollmill_grader::reward::Components;
 use rollmill_grader::style::style;
 use rollmill_grader::{
-    Case, CaseVerdict, CasesError, GradeError, RewardConfig, Solution, SuiteResult, T0Options, grade, parse_cases,
-    pass_rate,
+    CaseVerdict, GradeError, RewardConfig, Solution, Suite, SuiteError, SuiteResult, T0Options, Tier, pass_rate,
 };
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::Reward;
@@ -13,22 +12,32 @@ use serde::Serialize;
 /// What a task is graded by.
 #[derive(Clone, Debug)]
 pub struct Suites {
-    /// Name of the function.
+    /// Name of the function, where the task is one.
     pub entry_point: String,
     /// Hidden tests A.
-    pub a: Vec<Case>,
+    pub a: Suite,
     /// Independent tests B.
-    pub b: Option<Vec<Case>>,
+    pub b: Option<Suite>,
 }
 
 impl Suites {
     /// From the JSON of a task's secrets.
-    pub fn of(entry_point: &str, tests_a: &str, tests_b: Option<&str>) -> Result<Suites, CasesError> {
+    pub fn of(entry_point: &str, tests_a: &str, tests_b: Option<&str>) -> Result<Suites, SuiteError> {
         Ok(Suites {
             entry_point: entry_point.into(),
-            a: parse_cases(tests_a)?,
-            b: tests_b.map(parse_cases).transpose()?,
+            a: Suite::parse(entry_point, tests_a)?,
+            b: tests_b.map(|b| Suite::parse(entry_point, b)).transpose()?,
         })
+    }
+
+    /// Whether a verdict by these cannot be forged: one of them is at tier T0 or T1.
+    pub fn proven(&self) -> bool {
+        self.a.tier() < Tier::T2 || self.b.as_ref().is_some_and(|b| b.tier() < Tier::T2)
+    }
+
+    /// How good a style is asked of functions alone: other sources are not measured.
+    fn style(&self, solution: &Solution) -> f64 {
+        if self.a.kind() == "function" { style(&solution.main_source(), &self.entry_point) } else { 0.0 }
     }
 }
 
@@ -66,6 +75,10 @@ pub struct Graded {
     pub reward: f64,
     /// Whether every test passed.
     pub solved: bool,
+    /// Grading tier of tests A.
+    pub tier: &'static str,
+    /// Whether the verdict cannot be forged.
+    pub proven: bool,
     /// One verdict per case.
     pub verdicts: Vec<Verdict>,
     /// Why the solution could not be loaded, if so.
@@ -82,14 +95,14 @@ pub fn grade_solution(
     reward: &RewardConfig,
     options: &T0Options,
 ) -> Result<Graded, GradeError> {
-    let a = grade(sandbox, solution, &suites.entry_point, &suites.a, options)?;
-    let b = suites.b.as_ref().map(|b| grade(sandbox, solution, &suites.entry_point, b, options)).transpose()?;
+    let a = suites.a.grade(sandbox, solution, options)?;
+    let b = suites.b.as_ref().map(|b| b.grade(sandbox, solution, options)).transpose()?;
     let rate = |r: &SuiteResult| pass_rate(r.passed, r.total);
     let components = Components {
         compiles: f64::from(u8::from(a.compiled)),
         tests_a: rate(&a),
         tests_b: b.as_ref().map(rate),
-        style: if a.compiled { style(&solution.main_source(), &suites.entry_point) } else { 0.0 },
+        style: if a.compiled { suites.style(solution) } else { 0.0 },
     };
     let count = |r: &SuiteResult| Count { passed: r.passed, total: r.total };
     let all = |r: &SuiteResult| r.total > 0 && r.passed == r.total;
@@ -105,6 +118,8 @@ pub fn grade_solution(
         components,
         reward: reward.total(&components),
         solved: all(&a) && b.as_ref().is_none_or(all),
+        tier: suites.a.tier().name(),
+        proven: suites.proven(),
         verdicts,
         error: a.import_error.clone(),
         isolation: a.isolation.clone(),
@@ -132,6 +147,8 @@ impl Graded {
             step_rewards: serde_json::to_string(&per_step).unwrap_or_default(),
             verdicts: serde_json::to_string(&self.verdicts).unwrap_or_default(),
             isolation: self.isolation.to_string(),
+            tier: self.tier.into(),
+            proven: Some(self.proven),
             ..blank
         }
     }

@@ -96,7 +96,7 @@ impl Job for Score {
         let graded = tokio::task::spawn_blocking(work).await;
         match graded.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic())) {
             Ok(graded) => Ok(graded.into_reward(self.blank(t), t.steps.len())),
-            Err(e) if e.is_transient() || matches!(e, GradeError::Arguments { .. }) => {
+            Err(e) if e.is_transient() || matches!(e, GradeError::Arguments { .. } | GradeError::Task(_)) => {
                 Err(ItemError::Retry(e.to_string()))
             }
             Err(e) => Err(ItemError::Stop(e.to_string())),

@@ -9,6 +9,7 @@
 mod asserts;
 mod config;
 mod humaneval;
+mod kinds;
 mod lines;
 mod mbpp;
 mod simple;

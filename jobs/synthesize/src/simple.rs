@@ -1,5 +1,6 @@
 //! Simple JSONL: `question` and `test_cases`, with Python literals as texts.
 
+use crate::kinds::{is_other_kind, parse_other_kind};
 use crate::lines::{need_text, take_text};
 use rollmill_grader::{Case, parse_cases, render_cases};
 use rollmill_schema::Candidate;
@@ -7,6 +8,10 @@ use serde_json::{Map, Value};
 
 /// One line to a candidate, with all `test_cases` as tests A. Fields it does not know go to `metadata`.
 pub fn parse_task(mut object: Map<String, Value>) -> Result<Candidate, String> {
+    if is_other_kind(&object) {
+        return parse_other_kind(object);
+    }
+    object.remove("kind");
     let instruction = need_text(&mut object, "question")?;
     let entry_point = match take_text(&mut object, "entry_point")? {
         Some(name) => name,
@@ -45,7 +50,7 @@ pub fn parse_task(mut object: Map<String, Value>) -> Result<Candidate, String> {
 /// Where a set shows no test, the first of `test_cases` is shown; it stays a hidden test A only if it is the only one.
 pub(crate) fn show_first(mut candidate: Candidate) -> Candidate {
     let visible = parse_cases(&candidate.visible_tests).unwrap_or_default();
-    // Both were written by `render_cases` above.
+    // Both were written by `render_cases` above; tests of other kinds stay as they are.
     if let (true, Ok(mut tests_a)) = (visible.is_empty(), parse_cases(&candidate.tests_a)) {
         let hidden = tests_a.split_off(1.min(tests_a.len().saturating_sub(1)));
         candidate.visible_tests = render_cases(if tests_a.is_empty() { &hidden[..1] } else { &tests_a });

@@ -3,7 +3,7 @@
 use crate::VerifyConfig;
 use rollmill_grader::reward::Components;
 use rollmill_grader::{
-    Case, CaseOutcome, GradeError, RewardConfig, Solution, SuiteResult, T0Options, Value, grade, parse_cases, pass_rate,
+    Case, CaseOutcome, GradeError, RewardConfig, Solution, Suite, SuiteResult, T0Options, Tier, Value, grade, pass_rate,
 };
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::Candidate;
@@ -28,14 +28,6 @@ impl Decision {
     }
 }
 
-/// Solutions that must earn nothing: no file content at all, and a function that does nothing.
-fn nothing(entry_point: &str) -> [(&'static str, Solution); 2] {
-    [
-        ("empty_solution_passes", Solution::from_source("")),
-        ("doing_nothing_passes", Solution::from_source(&format!("def {entry_point}(*args, **kwargs):\n    pass\n"))),
-    ]
-}
-
 /// Decides about one candidate. An error is the machine's: try again or stop, but do not reject.
 pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result<Decision, GradeError> {
     if let Some(reason) = &c.unconvertible {
@@ -47,33 +39,28 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
     let Some(reference) = &c.reference else {
         return Ok(Decision::rejected("no_reference", "the source gives no solution to check the tests with".into()));
     };
-    let suites = [("visible", Some(&c.visible_tests)), ("a", Some(&c.tests_a)), ("b", c.tests_b.as_ref())];
-    let mut cases: Vec<(&str, Vec<Case>)> = Vec::new();
-    for (name, json) in suites {
-        match json.map(|j| parse_cases(j)) {
-            None => (),
-            Some(Ok(parsed)) => cases.push((name, parsed)),
-            Some(Err(e)) => return Ok(Decision::rejected("bad_tests", format!("tests {name}: {e}"))),
-        }
-    }
-    if let Some(shown) = shown_hidden_test(&cases) {
+    let suites = match suites_of(c) {
+        Ok(suites) => suites,
+        Err(what) => return Ok(Decision::rejected("bad_tests", what)),
+    };
+    if let Some(shown) = shown_hidden_test(&suites) {
         return Ok(Decision::rejected("hidden_test_is_visible", shown));
     }
-    let all: Vec<Case> = cases.iter().flat_map(|(_, c)| c.clone()).collect();
     let options =
         |seed| T0Options { per_call: Duration::from_secs_f64(config.call_seconds), seed, ..T0Options::default() };
-    let reference = Solution::from_source(reference);
-    let mut last = None;
+    let mut isolation = serde_json::Value::Null;
     for repeat in 0..config.repeats.max(1) {
-        let result = grade(sandbox, &reference, &c.entry_point, &all, &options(u64::from(repeat)))?;
-        if result.passed < result.total {
-            return Ok(reference_fails(&result, repeat));
+        for suite in joined(&suites) {
+            let result = suite.grade(sandbox, &suite.solution(reference), &options(u64::from(repeat)))?;
+            if result.passed < result.total {
+                return Ok(reference_fails(&result, repeat));
+            }
+            isolation = result.isolation;
         }
-        last = Some(result);
     }
-    for (reason, solution) in nothing(&c.entry_point) {
-        for (name, cases) in cases.iter().filter(|(name, _)| *name != "visible") {
-            let result = grade(sandbox, &solution, &c.entry_point, cases, &options(0))?;
+    for (name, suite) in suites.iter().filter(|(name, _)| *name != "visible") {
+        for (reason, solution) in suite.idle_solutions() {
+            let result = suite.grade(sandbox, &solution, &options(0))?;
             if result.passed > 0 && earns(&result) {
                 return Ok(Decision::rejected(
                     reason,
@@ -82,18 +69,46 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
             }
         }
     }
-    let isolation = last.map(|r| r.isolation).unwrap_or_default();
-    let counts: serde_json::Map<_, _> = cases.iter().map(|(n, c)| ((*n).to_string(), json!(c.len()))).collect();
-    let verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation });
+    let counts: serde_json::Map<_, _> =
+        suites.iter().map(|(n, suite)| ((*n).to_string(), json!(suite.inputs().len()))).collect();
+    let tier = suites.iter().find(|(name, _)| *name == "a").map_or(Tier::T0, |(_, a)| a.tier());
+    let verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation, "tier": tier.name() });
     Ok(Decision { reason: None, detail: String::new(), verified })
 }
 
-/// A hidden test whose arguments a policy would see, if there is one.
-fn shown_hidden_test(cases: &[(&str, Vec<Case>)]) -> Option<String> {
-    let visible: Vec<&Case> = cases.iter().filter(|(n, _)| *n == "visible").flat_map(|(_, c)| c).collect();
-    cases.iter().filter(|(n, _)| *n != "visible").find_map(|(name, cases)| {
-        let index = cases.iter().position(|c| visible.iter().any(|v| v.args == c.args))?;
-        Some(format!("test {name} {index} has the arguments of a visible test"))
+/// The visible, A and B tests that the candidate has, or what is wrong with them.
+fn suites_of(c: &Candidate) -> Result<Vec<(&'static str, Suite)>, String> {
+    let texts = [("visible", Some(&c.visible_tests)), ("a", Some(&c.tests_a)), ("b", c.tests_b.as_ref())];
+    let mut suites = Vec::new();
+    for (name, json) in texts.into_iter().filter_map(|(name, json)| Some((name, json?))) {
+        suites.push((name, Suite::parse(&c.entry_point, json).map_err(|e| format!("tests {name}: {e}"))?));
+    }
+    if suites.iter().any(|(name, suite)| *name == "a" && suite.is_empty()) {
+        return Err("tests a: there are none".into());
+    }
+    suites.retain(|(_, suite)| !suite.is_empty());
+    Ok(suites)
+}
+
+/// The same tests in as few suites as they can be asked in.
+fn joined(suites: &[(&'static str, Suite)]) -> Vec<Suite> {
+    let mut all: Vec<Suite> = Vec::new();
+    for (_, suite) in suites {
+        match (all.last_mut(), suite) {
+            (Some(Suite::Calls { cases, .. }), Suite::Calls { cases: more, .. }) => cases.extend(more.iter().cloned()),
+            _ => all.push(suite.clone()),
+        }
+    }
+    all
+}
+
+/// A hidden test whose input a policy would see, if there is one.
+fn shown_hidden_test(suites: &[(&'static str, Suite)]) -> Option<String> {
+    let visible: Vec<String> =
+        suites.iter().filter(|(n, _)| *n == "visible").flat_map(|(_, suite)| suite.inputs()).collect();
+    suites.iter().filter(|(n, _)| *n != "visible").find_map(|(name, suite)| {
+        let index = suite.inputs().iter().position(|input| visible.contains(input))?;
+        Some(format!("test {name} {index} has the input of a visible test"))
     })
 }
 

@@ -74,7 +74,7 @@ impl Job for Verify {
         let decision = decided.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         match decision {
             Ok(decision) => Ok(self.admission(candidate, decision)),
-            Err(e @ GradeError::Arguments { .. }) => {
+            Err(e @ (GradeError::Arguments { .. } | GradeError::Task(_))) => {
                 Ok(self.admission(candidate, Decision::rejected("bad_tests", e.to_string())))
             }
             Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),

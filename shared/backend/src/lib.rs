@@ -6,6 +6,10 @@
 //!
 //! What it does not know: tasks, tiers, rewards.
 
+mod keep;
+
+pub use keep::Keep;
+
 use rollmill_docker::{Docker, DockerOptions};
 use rollmill_grader::t0;
 use rollmill_job::config::{SandboxBackend, SandboxSettings};

@@ -1,9 +1,9 @@
-//! Grading of functions (tier T0), rewards, and the conversion of written asserts into calls.
+//! Grading: functions ([`t0`]), programs and servers ([`t1`]), repositories ([`t2`]); rewards; written asserts as calls.
 //!
-//! In: a solution's files, a function's name, cases whose expected values stay on this side, a sandbox. Out: one verdict a
-//! case, decided by comparing returned data here, and from rates one reward. What must hold: the verdict is a function of
-//! returned data alone; nothing that a solution prints, exits with or writes anywhere is one; a failure that the solution
-//! did not cause is an error of infrastructure ([`t0::GradeError`]), never a verdict.
+//! In: a solution's files, a [`Suite`] whose expected values stay on this side, a sandbox. Out: one verdict a case, and from
+//! rates one reward. What must hold: at T0 and T1 the verdict is a function of returned data or output alone, compared here;
+//! what T2 cannot promise is said there; a failure that the solution did not cause is an error of infrastructure
+//! ([`t0::GradeError`]), never a verdict.
 //!
 //! The tests in `tests/` need the sandbox's helper beside them: `cargo build -p rollmill-sandbox --bins` before
 //! `cargo nextest run -p rollmill-grader`, and a `python3` on PATH.
@@ -22,6 +22,7 @@ pub mod literal;
 pub mod reward;
 mod script;
 pub mod style;
+pub mod suite;
 pub mod t0;
 pub mod t1;
 pub mod t2;
@@ -31,6 +32,7 @@ pub use cases::{Action, Case, CasesError, Message, Step, parse_cases, render_cas
 pub use compare::Comparator;
 pub use literal::LiteralError;
 pub use reward::{BadRewardConfig, Components, Preset, RewardConfig, pass_rate};
+pub use suite::{Suite, SuiteError, Tier};
 pub use t0::{
     Bearing, CaseOutcome, CaseVerdict, GradeError, Solution, SuiteResult, T0Options, TestSource, bearing, grade,
     grade_tests, visible_output,

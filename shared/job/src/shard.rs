@@ -6,6 +6,7 @@ use crate::progress::Progress;
 use crate::{Job, JobError, Plan, Run, Stage, items};
 use bytes::Bytes;
 use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use rollmill_schema::{Row, decode, read_footer};
 use rollmill_store::lease::{Lease, Leases};
 use rollmill_store::{Commit, create_once};
@@ -18,7 +19,7 @@ pub(crate) enum ShardEnd {
     Committed,
     /// Drained: what was done is in a chunk.
     Drained,
-    /// Another attempt took the lease: what was done is in a chunk.
+    /// Another attempt took the lease: what was done is in a chunk, items that were under way included.
     Fenced,
 }
 
@@ -53,6 +54,9 @@ impl<J: Job> ShardWork<'_, J> {
     }
 
     /// Does the items that no chunk holds. None: all are done; otherwise why it stopped before.
+    ///
+    /// Who loses the lease begins no other item but ends those under way: on a machine so busy that no lease lasts as long
+    /// as an item, workers would otherwise take a shard from each other for ever, and none would get on.
     async fn items(
         &self,
         shard: u32,
@@ -61,29 +65,25 @@ impl<J: Job> ShardWork<'_, J> {
         fresh: &mut HashMap<String, J::Row>,
     ) -> Option<Result<ShardEnd, JobError>> {
         let operations = &self.run.operations;
-        // Collected, because a stream over a mapping closure is not `Send` in general; a future not polled costs little.
-        let left: Vec<_> = self.plan.shards[shard as usize]
-            .iter()
-            .filter(|key| !chunks.holds(key))
-            .map(|key| items::attempt(self.job, key, operations.item_tries, self.notebook))
-            .collect();
-        let mut rows = futures::stream::iter(left).buffer_unordered(self.job.concurrency().max(1));
+        let left: Vec<&String> = self.plan.shards[shard as usize].iter().filter(|key| !chunks.holds(key)).collect();
+        let (mut left, mut fenced) = (left.into_iter(), false);
+        let mut rows = FuturesUnordered::new();
         let mut renew = tokio::time::interval(Duration::from_secs(operations.lease_seconds.max(1)) / 3);
         let mut save = tokio::time::interval(Duration::from_secs(operations.chunk_seconds.max(1)));
         renew.tick().await;
         save.tick().await;
         loop {
+            while !fenced && rows.len() < self.job.concurrency().max(1) {
+                let Some(key) = left.next() else { break };
+                rows.push(items::attempt(self.job, key, operations.item_tries, self.notebook));
+            }
             let saved = tokio::select! {
                 biased;
                 () = self.run.drain.raised() => return Some(Ok(ShardEnd::Drained)),
-                _ = renew.tick() => match self.renew(lease).await {
-                    Ok(true) => Ok(()),
-                    Ok(false) => return Some(Ok(ShardEnd::Fenced)),
-                    Err(e) => Err(e),
-                },
+                _ = renew.tick(), if !fenced => self.renew(lease).await.map(|ours| fenced = !ours),
                 _ = save.tick() => self.save(fresh, chunks).await,
                 row = rows.next() => match row {
-                    None => return None,
+                    None => return (left.len() > 0).then_some(Ok(ShardEnd::Fenced)),
                     Some(Err(e)) => Err(e),
                     Some(Ok(row)) => {
                         self.progress.advance(1);

@@ -97,7 +97,7 @@ impl Admission {
             difficulty: c.difficulty.clone(),
             group: c.group.clone(),
             split: self.split.clone(),
-            tier: "T0".into(),
+            tier: self.tier(),
             instruction: c.instruction.clone(),
             entry_point: c.entry_point.clone(),
             visible_tests: c.visible_tests.clone(),
@@ -106,9 +106,15 @@ impl Admission {
         })
     }
 
+    /// The tier that verification saw; T0 in rows that do not say.
+    fn tier(&self) -> String {
+        let verified: serde_json::Value = serde_json::from_str(&self.verified).unwrap_or_default();
+        verified["tier"].as_str().unwrap_or("T0").into()
+    }
+
     /// What grades the task, if admitted.
     pub fn to_secret(&self, c: &Candidate) -> Option<TaskSecret> {
-        let count = || serde_json::from_str::<Vec<serde_json::Value>>(&c.tests_a).map_or(0, |v| v.len());
+        let count = || cases_in(&serde_json::from_str(&c.tests_a).unwrap_or_default());
         self.admitted.then(|| TaskSecret {
             task_id: self.task_id.clone(),
             split: self.split.clone(),
@@ -132,4 +138,10 @@ impl Admission {
             provenance: self.provenance.clone(),
         })
     }
+}
+
+/// Cases of an array, or of the list that an object of another kind holds.
+fn cases_in(tests: &serde_json::Value) -> usize {
+    let lists = ["cases", "sessions", "ids", "tests"].iter().find_map(|name| tests.get(name)?.as_array());
+    tests.as_array().or(lists).map_or(0, Vec::len)
 }

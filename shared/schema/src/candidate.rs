@@ -18,7 +18,7 @@ pub struct Candidate {
     pub licence: String,
     /// Programming language.
     pub language: String,
-    /// `function`, later also programs, bug fixes, repositories.
+    /// `function`, `program`, `server` or `repository`.
     pub kind: String,
     /// What it exercises, in one word.
     pub ability: String,
@@ -32,9 +32,9 @@ pub struct Candidate {
     pub entry_point: String,
     /// Cases shown to the policy: JSON array in the form of `test_cases`.
     pub visible_tests: String,
-    /// Hidden tests A: JSON array.
+    /// Hidden tests A: a JSON array of cases, or an object of another kind.
     pub tests_a: String,
-    /// Independent tests B: JSON array, or null.
+    /// Independent tests B in the same form, or null.
     pub tests_b: Option<String>,
     /// A solution that should pass.
     pub reference: Option<String>,

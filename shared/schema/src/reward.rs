@@ -44,6 +44,8 @@ pub struct Reward {
     pub verdicts: String,
     /// Isolation of the sandbox, as JSON.
     pub isolation: String,
+    /// Whether the verdict cannot be forged: tests A or B at tier T0 or T1. Null in rows of version 1, all of T0.
+    pub proven: Option<bool>,
     /// Set where a person should look.
     pub quarantine: Option<String>,
     /// Where the row comes from.
@@ -52,7 +54,7 @@ pub struct Reward {
 
 impl Row for Reward {
     const TABLE: &'static str = "rewards";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn columns() -> Vec<FieldRef> {
         vec![
@@ -74,6 +76,7 @@ impl Row for Reward {
             text("step_rewards"),
             text("verdicts"),
             text("isolation"),
+            opt("proven", DataType::Boolean),
             opt("quarantine", DataType::Utf8),
             provenance(),
         ]

@@ -19,7 +19,7 @@ pub struct Task {
     pub licence: String,
     /// Programming language.
     pub language: String,
-    /// `function` for now.
+    /// `function`, `program`, `server` or `repository`.
     pub kind: String,
     /// What it exercises.
     pub ability: String,
@@ -29,7 +29,7 @@ pub struct Task {
     pub group: String,
     /// `train` or `heldout`.
     pub split: String,
-    /// Grading tier, `T0` for now.
+    /// Grading tier: `T0`, `T1`, `T2`.
     pub tier: String,
     /// The text a policy gets.
     pub instruction: String,
@@ -71,11 +71,11 @@ pub struct TaskSecret {
     pub entry_point: String,
     /// A solution that passes.
     pub reference: String,
-    /// Hidden tests A: JSON array.
+    /// Hidden tests A: a JSON array of cases, or an object of another kind.
     pub tests_a: String,
     /// How many cases A has.
     pub tests_a_count: i32,
-    /// Independent tests B: JSON array, or null.
+    /// Independent tests B in the same form, or null.
     pub tests_b: Option<String>,
     /// Where the row comes from.
     pub provenance: Provenance,

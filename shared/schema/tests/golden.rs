@@ -21,10 +21,14 @@ fn check<R: Row + PartialEq + std::fmt::Debug>(rows: Vec<R>) {
         std::fs::write(&file, encode(&rows, "plan", "attempt").unwrap()).unwrap();
         std::fs::write(&json, serde_json::to_string_pretty(&rows).unwrap() + "\n").unwrap();
     }
-    let (read, footer) = decode::<R>(&Bytes::from(std::fs::read(&file).unwrap())).unwrap();
-    let expected: Vec<R> = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    assert_eq!(read, expected);
-    assert_eq!((footer.plan.as_str(), footer.attempt.as_str()), ("plan", "attempt"));
+    for version in 1..=R::VERSION {
+        let file = folder.join(format!("{}-v{version}.parquet", R::TABLE));
+        let (read, footer) = decode::<R>(&Bytes::from(std::fs::read(&file).unwrap())).unwrap();
+        let expected = std::fs::read_to_string(file.with_extension("json")).unwrap();
+        let expected: Vec<R> = serde_json::from_str(&expected).unwrap();
+        assert_eq!(read, expected);
+        assert_eq!((footer.plan.as_str(), footer.attempt.as_str()), ("plan", "attempt"));
+    }
 
     // Today's writer: equal rows give equal bytes, and come back equal.
     let bytes = encode(&rows, "p", "a").unwrap();

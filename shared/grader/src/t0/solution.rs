@@ -51,6 +51,14 @@ pub enum SolutionError {
         /// The folder.
         path: PathBuf,
     },
+    /// No file to compile or run.
+    #[error("{path}: no {main} and no single file of its ending: name it {main}")]
+    NoProgram {
+        /// The folder.
+        path: PathBuf,
+        /// What is looked for.
+        main: String,
+    },
     /// It could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
@@ -81,6 +89,36 @@ impl Solution {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("solution.py").to_owned();
         reader.file(path, name.clone())?;
         Ok(Solution { files: reader.files, main: name })
+    }
+
+    /// Reads a file under the name `main`, or a folder with a file of that name, or with a single file of the same ending, at
+    /// its top. What is refused is as for [`Solution::from_path`].
+    pub fn program(path: &Path, main: &str) -> Result<Solution, SolutionError> {
+        if lstat(path)?.file_type().is_file() {
+            let mut reader = Reader { files: Vec::new(), bytes: 0, entries: 0 };
+            reader.file(path, main.to_owned())?;
+            return Ok(Solution { files: reader.files, main: main.to_owned() });
+        }
+        let mut solution = Solution::tree(path)?;
+        let ending = main.rsplit_once('.').map_or(main, |(_, ending)| ending);
+        let alike = |name: &&str| !name.contains('/') && name.rsplit_once('.').is_some_and(|(_, e)| e == ending);
+        let mut alike = solution.files.iter().map(|(name, _)| name.as_str()).filter(alike);
+        let found = match (solution.files.iter().any(|(name, _)| name == main), alike.next(), alike.next()) {
+            (true, ..) => Some(main.to_owned()),
+            (false, Some(only), None) => Some(only.to_owned()),
+            _ => None,
+        };
+        let name_it = || SolutionError::NoProgram { path: path.to_owned(), main: main.to_owned() };
+        solution.main = found.ok_or_else(name_it)?;
+        Ok(solution)
+    }
+
+    /// Reads a whole folder, of which no file is the main one.
+    pub fn tree(path: &Path) -> Result<Solution, SolutionError> {
+        let mut reader = Reader { files: Vec::new(), bytes: 0, entries: 0 };
+        reader.folder(path, "", 0)?;
+        reader.files.sort();
+        Ok(Solution { files: reader.files, main: String::new() })
     }
 
     /// The source of the main file, with foreign bytes replaced; empty if it is not there.
@@ -193,6 +231,18 @@ mod tests {
         assert_eq!(Solution::from_path(&dir.path().join("other.py")).unwrap().main, "other.py");
         assert_eq!(Solution::from_path(folder(&["f.py", "pkg/g.py"]).path()).unwrap().main, "f.py");
         assert!(matches!(Solution::from_path(folder(&["f.py", "g.py"]).path()), Err(SolutionError::NoMain { .. })));
+    }
+
+    #[test]
+    fn programs_and_trees() {
+        let dir = folder(&["main.cpp", "part.cpp", "lib/a.h"]);
+        let program = Solution::program(dir.path(), "main.cpp").unwrap();
+        assert_eq!((program.main.as_str(), program.files.len()), ("main.cpp", 3));
+        assert_eq!(Solution::program(&dir.path().join("part.cpp"), "main.cpp").unwrap().files[0].0, "main.cpp");
+        assert_eq!(Solution::program(folder(&["x.go", "y.md"]).path(), "main.go").unwrap().main, "x.go");
+        let two = folder(&["x.go", "y.go"]);
+        assert!(matches!(Solution::program(two.path(), "main.go"), Err(SolutionError::NoProgram { .. })));
+        assert_eq!(Solution::tree(dir.path()).unwrap().files.len(), 3);
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! Grading by a suite, whatever its tier; solutions that must earn nothing; the text a policy sees.
+
+use super::Suite;
+use crate::t0::{self, GradeError, Solution, SolutionError, SuiteResult, T0Options, grade_tests, visible_output};
+use crate::t1::{Language, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output};
+use crate::t2::T2Options;
+use rollmill_sandbox::toolchain::Toolchain;
+use rollmill_sandbox::{Limits, Sandbox};
+
+impl Suite {
+    /// Grades a solution. `options` are for one call, case, request; a test of a repository gets ten times as long.
+    ///
+    /// One verdict a case, in their order. An error says that nothing is known about the solution.
+    pub fn grade(
+        &self,
+        sandbox: &dyn Sandbox,
+        solution: &Solution,
+        options: &T0Options,
+    ) -> Result<SuiteResult, GradeError> {
+        match self {
+            Suite::Calls { entry_point, cases } => t0::grade(sandbox, solution, entry_point, cases, options),
+            Suite::Written { entry_point, tests } => grade_tests(sandbox, solution, entry_point, tests, options),
+            Suite::Programs { language, cases, checker } => {
+                let suite = Programs { language: *language, cases, checker: checker.as_deref() };
+                let (per_case, limits) = (options.per_call, limits_of(*language, &options.limits));
+                let total = options.total.max(T1Options::default().total);
+                grade_programs(sandbox, solution, &suite, &T1Options { per_case, total, limits, seed: options.seed })
+            }
+            Suite::Servers { language, sessions } => {
+                let limits = limits_of(*language, &options.limits);
+                let (per_request, seed) = (options.per_call, options.seed);
+                let options = ServerOptions { per_request, limits, seed, ..ServerOptions::default() };
+                grade_servers(sandbox, solution, *language, sessions, &options)
+            }
+            Suite::Repository(repository) => {
+                let per_test = 10 * options.per_call;
+                let options = T2Options { per_test, seed: options.seed, ..T2Options::default() };
+                Ok(repository.grade(sandbox, solution, false, &options)?.to_suite(sandbox.level()))
+            }
+        }
+    }
+
+    /// A solution from one text: the file of a function or program, or, of a repository, a JSON object of changed files.
+    pub fn solution(&self, text: &str) -> Solution {
+        match self {
+            Suite::Calls { .. } | Suite::Written { .. } => Solution::from_source(text),
+            Suite::Programs { language, .. } | Suite::Servers { language, .. } => language.solution(text),
+            Suite::Repository(repository) => {
+                let changes: std::collections::BTreeMap<String, String> =
+                    serde_json::from_str(text).unwrap_or_default();
+                let changes: Vec<_> = changes.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+                repository.with(&changes)
+            }
+        }
+    }
+
+    /// A solution that somebody wrote into a file or folder.
+    pub fn read_solution(&self, path: &std::path::Path) -> Result<Solution, SolutionError> {
+        match self {
+            Suite::Calls { .. } | Suite::Written { .. } => Solution::from_path(path),
+            Suite::Programs { language, .. } | Suite::Servers { language, .. } => {
+                Solution::program(path, &language.main_file())
+            }
+            Suite::Repository(_) => Solution::tree(path),
+        }
+    }
+
+    /// Solutions that must earn nothing, with a name for each: no content at all, and something that does nothing.
+    pub fn idle_solutions(&self) -> Vec<(&'static str, Solution)> {
+        let idle = match self {
+            Suite::Calls { entry_point, .. } | Suite::Written { entry_point, .. } => {
+                format!("def {entry_point}(*args, **kwargs):\n    pass\n")
+            }
+            Suite::Programs { language, .. } | Suite::Servers { language, .. } => idle_program(*language).to_owned(),
+            Suite::Repository(_) => return vec![("doing_nothing_passes", self.solution("{}"))],
+        };
+        vec![("empty_solution_passes", self.solution("")), ("doing_nothing_passes", self.solution(&idle))]
+    }
+
+    /// What a policy sees of a result by visible tests; at most 300 characters.
+    pub fn visible_output(&self, result: &SuiteResult) -> String {
+        match self {
+            Suite::Calls { cases, .. } => visible_output(result, cases),
+            Suite::Programs { cases, .. } => visible_program_output(result, cases),
+            Suite::Written { .. } | Suite::Servers { .. } | Suite::Repository(_) => {
+                format!("{} of {} visible tests passed.", result.passed, result.total)
+            }
+        }
+    }
+}
+
+/// A program that starts and ends.
+fn idle_program(language: Language) -> &'static str {
+    match language {
+        Language::Python => "pass\n",
+        Language::Shell => ":\n",
+        Language::JavaScript => ";\n",
+        Language::C | Language::Cpp => "int main(void) { return 0; }\n",
+        Language::Rust => "fn main() {}\n",
+        Language::Go => "package main\n\nfunc main() {}\n",
+    }
+}
+
+/// What is asked for, and at least what the language's own run time needs.
+fn limits_of(language: Language, asked: &Limits) -> Limits {
+    let Some(needed) = Toolchain::of(language.name()).map(|t| &t.run_limits) else { return asked.clone() };
+    Limits {
+        memory_bytes: asked.memory_bytes.max(needed.memory_bytes),
+        pids: asked.pids.max(needed.pids),
+        disk_bytes: asked.disk_bytes.max(needed.disk_bytes),
+        ..asked.clone()
+    }
+}
