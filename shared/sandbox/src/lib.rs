@@ -13,6 +13,7 @@ mod api;
 mod cgroup;
 mod error;
 mod helper;
+mod machine;
 mod namespaces;
 mod rootfs;
 mod sys;
