@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Root, Sandbox, SandboxError};
+use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Root, Sandbox, SandboxError, State, check};
 use support::{HELPER, marker, parent_of, python, run, running_with, text, unsafe_python};
 
 /// An ordinary user that nobody else is: processes are counted by user.
@@ -422,6 +422,14 @@ fn it_is_refused_unless_the_floor_allows_it() {
     assert!(matches!(error, SandboxError::BelowFloor { level: Level::Landlock, floor: Level::Watched, .. }), "{error}");
     let prepared = NamespacesOptions { root: Root::Named("none".into()), ..asked.clone() };
     assert!(matches!(Namespaces::open(prepared), Err(SandboxError::RootFs { .. })));
+    let landlock = |asked: NamespacesOptions| {
+        let rows = check(&asked).into_iter().map(|row| (row.name, row.state)).collect::<Vec<_>>();
+        ["user namespaces", "level"].map(|name| rows.iter().find(|row| row.0 == name).expect(name).1)
+    };
+    let strict = NamespacesOptions { floor: Level::Watched, ..asked.clone() };
+    assert_eq!(landlock(strict), [State::No, State::No]);
+    assert_eq!(landlock(asked.clone()), [State::No, State::Yes]);
+    assert_eq!(landlock(NamespacesOptions { landlock: false, ..asked.clone() }), [State::Yes, State::Yes]);
     // where namespaces work they are taken, whatever the floor allows
     let best = Namespaces::open(NamespacesOptions { landlock: false, ..asked }).expect("opens");
     assert_eq!(best.level().level, Level::Watched);

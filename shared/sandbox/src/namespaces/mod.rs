@@ -142,7 +142,7 @@ impl Namespaces {
             (None, _, true) => Level::OwnUid,
         };
         if !self.slots.own_uid() {
-            self.isolation.notes.insert(0, "all sandboxes have one host uid".into());
+            self.isolation.notes.insert(0, ONE_UID.into());
         }
     }
 
@@ -169,11 +169,14 @@ impl Sandbox for Namespaces {
     }
 }
 
+/// The note of a machine where sandboxes share a host uid.
+pub(crate) const ONE_UID: &str = "all sandboxes have one host uid";
+
 const HELPER_NAME: &str = "rollmill-sandbox-helper";
 
 /// The option, the variable, this program if it is `rollmill`, then either program beside it or one folder up (where cargo
 /// puts programs beside its test binaries' folder).
-fn find_helper(option: Option<&Path>) -> Result<PathBuf, SandboxError> {
+pub(crate) fn find_helper(option: Option<&Path>) -> Result<PathBuf, SandboxError> {
     let variable = || std::env::var_os("ROLLMILL_SANDBOX_HELPER").map(PathBuf::from);
     let exe = std::env::current_exe().map_err(SandboxError::io("cannot find this program's own path"))?;
     let candidates = match option.map(PathBuf::from).or_else(variable) {

@@ -153,7 +153,7 @@ mod tests {
             fs::create_dir(&at).unwrap();
         }
         std::os::unix::fs::symlink(runs.path(), folder.work().join("link")).unwrap();
-        fs::set_permissions(folder.work().join("deeper-and-deeper"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.work().join("deeper-and-deeper"), fs::Permissions::from_mode(0o000)).unwrap();
         folder.remove();
         let left: Vec<_> = fs::read_dir(runs.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["beside"]);
