@@ -280,6 +280,7 @@ pub fn resource_limits(request: &Request, processes: u64) -> Vec<(u32, u64)> {
         all.push((libc::RLIMIT_AS, limits.memory_bytes.saturating_mul(2) + (256 << 20)));
     }
     // The type of the numbers differs between C libraries; they are below 16.
+    #[allow(clippy::unnecessary_cast)]
     all.into_iter().map(|(resource, value)| (resource as u32, value)).collect()
 }
 

@@ -72,7 +72,7 @@ impl Zygote {
         map_ids(pid, 0, (hello.host_uid, hello.host_gid), hello.root).map_err(failed("map the interpreter's user"))?;
         let users = File::open(format!("/proc/{pid}/ns/user")).map_err(failed("the interpreter's user namespace"))?;
         (&socket).write_all(&word).map_err(failed("start the warm interpreter"))?;
-        let filters: Vec<String> = filters.iter().map(|f| seccomp::hex(f)).collect();
+        let filters: Vec<String> = filters.iter().map(seccomp::hex).collect();
         let hello = json!({ "preload": hello.preload, "filters": filters });
         wire::write_message(&socket, &hello).map_err(failed("start the warm interpreter"))?;
         let zygote = Zygote { socket, users: users.into() };
