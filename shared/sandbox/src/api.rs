@@ -161,6 +161,9 @@ pub trait Sandbox: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
+    /// No namespaces, because this machine forbids them: Landlock confines files, seccomp forbids sockets, and the program
+    /// sees paths of this machine. See [`NamespacesOptions::floor`](crate::NamespacesOptions::floor) for what it lacks.
+    Landlock,
     /// Namespaces, private root and seccomp; memory and processes held by rlimits and a watcher.
     Watched,
     /// As above, and the kernel holds memory and processes of the tree in a cgroup.
@@ -172,6 +175,7 @@ pub enum Level {
 impl std::fmt::Display for Level {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Level::Landlock => "landlock",
             Level::Watched => "watched",
             Level::Limited => "limited",
             Level::OwnUid => "own_uid",
@@ -182,7 +186,7 @@ impl std::fmt::Display for Level {
 /// The isolation a backend reached, as recorded with results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// Backend: `namespaces` or `docker`.
+    /// Backend: `namespaces`, `landlock` where there are none, or `docker`.
     pub backend: String,
     /// Level reached.
     pub level: Level,

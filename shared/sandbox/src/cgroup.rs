@@ -32,14 +32,16 @@ impl CgroupPlan {
     pub fn detect() -> Result<CgroupPlan, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
-        let delegated = match std::env::var_os("ROLLMILL_CGROUP") {
-            Some(path) => Some(PathBuf::from(path)),
-            None => own_folder(&groups, &mounts, None),
-        };
+        Self::best_of(&groups, &mounts, std::env::var_os("ROLLMILL_CGROUP").map(PathBuf::from))
+    }
+
+    /// The same for these contents of /proc, and the delegated group if one was named.
+    fn best_of(groups: &str, mounts: &str, named: Option<PathBuf>) -> Result<CgroupPlan, String> {
+        let delegated = named.or_else(|| own_folder(groups, mounts, None));
         let v2 = delegated.ok_or_else(|| "no v2 mount".to_string()).and_then(|base| prepare_v2(&base));
         match v2 {
             Ok(base) => Ok(CgroupPlan::V2 { base }),
-            Err(no_v2) => prepare_v1(&groups, &mounts).map_err(|no_v1| format!("cgroup v2: {no_v2}; v1: {no_v1}")),
+            Err(no_v2) => prepare_v1(groups, mounts).map_err(|no_v1| format!("cgroup v2: {no_v2}; v1: {no_v1}")),
         }
     }
 
@@ -304,5 +306,80 @@ mod tests {
         assert_eq!(group.oom_kills(), 2);
         assert_eq!(group.cpu(), Some(Duration::from_millis(1500)));
         assert_eq!(group.peak(), None);
+    }
+
+    /// A machine as recorded: lines of /proc/self/cgroup, and of mountinfo with `@` for where the tree lies, and its files.
+    struct Recorded {
+        dir: tempfile::TempDir,
+    }
+
+    impl Recorded {
+        fn new(files: &[(&str, &str)]) -> Recorded {
+            let dir = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = dir.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Recorded { dir }
+        }
+
+        fn plan(&self, groups: &str, mounts: &str) -> Result<CgroupPlan, String> {
+            CgroupPlan::best_of(groups, &mounts.replace('@', self.dir.path().to_str().unwrap()), None)
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.dir.path().join(path)
+        }
+    }
+
+    const V2_MOUNT: &str = "30 24 0:26 / @ rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    #[test]
+    fn a_unit_with_delegation_gives_v2() {
+        let group = "system.slice/rollmill.service";
+        let machine = Recorded::new(&[
+            (&format!("{group}/cgroup.controllers"), "cpu memory pids\n"),
+            (&format!("{group}/cgroup.subtree_control"), "memory pids\n"),
+        ]);
+        let plan = machine.plan(&format!("0::/{group}\n"), V2_MOUNT);
+        assert_eq!(plan, Ok(CgroupPlan::V2 { base: machine.at(group) }));
+    }
+
+    #[test]
+    fn a_user_session_without_delegation_gives_a_reason() {
+        let group = "user.slice/user-1000.slice/session-2.scope";
+        let machine = Recorded::new(&[(&format!("{group}/cgroup.controllers"), "\n")]);
+        let why = machine.plan(&format!("0::/{group}\n"), V2_MOUNT).unwrap_err();
+        assert!(why.contains("not delegated") && why.contains("memory is not mounted"), "{why}");
+    }
+
+    #[test]
+    fn a_container_with_its_own_view_of_v2_and_processes_in_it_gives_a_reason() {
+        // in a cgroup namespace the own group is /; docker puts the shell and this process into it
+        let machine = Recorded::new(&[
+            ("cgroup.controllers", "cpuset cpu io memory hugetlb pids\n"),
+            ("cgroup.subtree_control/x", ""), // cannot be written, as in a read-only mount
+            ("cgroup.procs", "1\n7\n"),
+        ]);
+        assert!(machine.plan("0::/\n", V2_MOUNT).is_err());
+    }
+
+    #[test]
+    fn a_root_shell_on_v1_or_hybrid_gives_v1() {
+        let machine = Recorded::new(&[("memory/user.slice/x", ""), ("pids/user.slice/x", ""), ("unified/x", "")]);
+        let v1 = "34 31 0:30 / @/memory rw - cgroup cgroup rw,memory\n35 31 0:31 / @/pids rw - cgroup cgroup rw,pids\n";
+        let groups = "9:memory:/user.slice\n8:pids:/user.slice\n1:name=systemd:/user.slice\n";
+        let (memory, pids) = (machine.at("memory/user.slice"), machine.at("pids/user.slice"));
+        let want = Ok(CgroupPlan::V1 { memory, pids, cpuacct: None });
+        assert_eq!(machine.plan(groups, v1), want);
+        let hybrid = format!("{v1}41 31 0:38 / @/unified rw - cgroup2 cgroup2 rw\n");
+        assert_eq!(machine.plan(&format!("{groups}0::/\n"), &hybrid), want);
+    }
+
+    #[test]
+    fn a_machine_without_cgroups_gives_a_reason() {
+        let why = Recorded::new(&[]).plan("", "22 1 0:5 / /proc rw - proc proc rw\n").unwrap_err();
+        assert!(why.contains("no v2 mount"), "{why}");
     }
 }

@@ -14,9 +14,9 @@ pub enum SandboxError {
         /// Paths tried.
         looked: String,
     },
-    /// This machine cannot make namespaces: stop the run.
+    /// This machine cannot make namespaces (and cannot, or may not, do with Landlock): stop the run.
     #[error(
-        "namespace sandboxes do not work here ({reason}): allow unprivileged user namespaces or choose the docker backend"
+        "sandboxes do not work here ({reason}): allow unprivileged user namespaces, choose the docker backend or set the floor to landlock"
     )]
     Unavailable {
         /// What failed, with the system's error.

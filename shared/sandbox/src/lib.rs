@@ -11,8 +11,10 @@
 
 mod api;
 mod cgroup;
+mod check;
 mod error;
 mod helper;
+mod machine;
 mod namespaces;
 mod rootfs;
 mod sys;
@@ -20,6 +22,7 @@ pub mod toolchain;
 mod wire;
 
 pub use api::{Collected, Facts, Finished, Isolation, Level, Limits, Received, Refusal, Sandbox, Session, Spec};
+pub use check::{Check, State, check};
 pub use error::SandboxError;
 pub use helper::{docker_profile, helper_main_if_asked, is_idle};
 pub use namespaces::{Namespaces, NamespacesOptions, Slot, Slots, Warm, WarmOptions};

@@ -165,14 +165,14 @@ pub enum Forked {
     Parent { pid: i32 },
 }
 
-/// Which side of a [`clone_into_namespaces`] this is.
+/// Which side of a [`clone_with`] this is.
 pub enum Cloned {
     Child,
     Parent { pid: i32, pidfd: OwnedFd },
 }
 
-/// Clones this process into fresh user, pid, mount, net, ipc and uts namespaces. Only for a single-threaded process: the
-/// child goes on with a copy of this memory. With CLONE_PARENT in `more` the child is one of this process's parent.
+/// Clones this process into fresh user, pid, mount, net, ipc and uts namespaces. With CLONE_PARENT in `more` the child is
+/// one of this process's parent.
 pub fn clone_into_namespaces(more: libc::c_int) -> io::Result<Cloned> {
     const NEW: libc::c_int = libc::CLONE_NEWUSER
         | libc::CLONE_NEWPID
@@ -180,8 +180,13 @@ pub fn clone_into_namespaces(more: libc::c_int) -> io::Result<Cloned> {
         | libc::CLONE_NEWNET
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS;
+    clone_with(NEW | more)
+}
+
+/// Clones this process with these flags. Only for a single-threaded process: the child goes on with a copy of this memory.
+pub fn clone_with(flags: libc::c_int) -> io::Result<Cloned> {
     let mut pidfd: libc::c_int = -1;
-    let flags = (NEW | more | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
+    let flags = (flags | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
     // SAFETY: without a stack argument and without CLONE_VM this is a fork; the process has one thread, so no lock of
     // another is held in the copy. The kernel writes the pidfd, which nobody else owns. clone, not clone3: containers'
     // filters answer ENOSYS to clone3. The first three arguments are in the same order on x86-64 and arm64.
@@ -214,6 +219,32 @@ pub fn kill_by_pidfd(pidfd: &OwnedFd) -> io::Result<()> {
     let none: *const libc::siginfo_t = std::ptr::null();
     // SAFETY: plain integers and a null pointer, which the call allows.
     unsafe { check(libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, none, 0)) }.map(drop)
+}
+
+/// Kills one process by its number; only for descendants whose numbers cannot have been given to others yet.
+pub fn kill(pid: i32) {
+    // SAFETY: plain integers. One that is gone already is what was wanted.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+pub fn parent_pid() -> i32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::getppid() }
+}
+
+/// The version of Landlock that this kernel has on, 0 for none.
+pub fn landlock_version() -> u32 {
+    const VERSION: libc::c_uint = 1;
+    let none: *const libc::c_void = std::ptr::null();
+    // SAFETY: with this flag the call takes no attributes and makes nothing.
+    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) }.max(0) as u32
+}
+
+/// Gives a path to a user and group.
+pub fn chown(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    let path = cstring(path)?;
+    // SAFETY: a live C string.
+    unsafe { check(libc::lchown(path.as_ptr(), uid, gid).into()) }.map(drop)
 }
 
 /// Waits for a child; pid -1 for any. Returns (pid, wait status, CPU time of it and what it reaped).
@@ -261,6 +292,12 @@ pub fn join_user_namespace(fd: &OwnedFd) -> io::Result<()> {
     unsafe { check(libc::setns(fd.as_raw_fd(), libc::CLONE_NEWUSER).into()) }.map(drop)
 }
 
+/// Files made from now on have the modes they are given.
+pub fn set_umask(mask: libc::mode_t) {
+    // SAFETY: cannot fail.
+    unsafe { libc::umask(mask) };
+}
+
 /// Leaves namespaces for fresh ones.
 pub fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: a plain integer.
@@ -287,16 +324,21 @@ pub fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<()> {
     unsafe { check(libc::prctl(option, argument, zero, zero, zero).into()) }.map(drop)
 }
 
-/// Drops every capability, the bounding set first.
-pub fn drop_capabilities() -> io::Result<()> {
-    #[repr(C)]
-    struct Header(u32, i32);
-    const VERSION_3: u32 = 0x2008_0522;
+/// Empties the bounding set, as far as this process may.
+pub fn drop_bounding_set() {
     for capability in 0..64 {
         if prctl(libc::PR_CAPBSET_DROP, capability).is_err() {
             break; // past the last the kernel knows
         }
     }
+}
+
+/// Drops every capability, the bounding set first.
+pub fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header(u32, i32);
+    const VERSION_3: u32 = 0x2008_0522;
+    drop_bounding_set();
     let (header, none) = (Header(VERSION_3, 0), [0u32; 6]);
     // SAFETY: version 3 of the call reads a header and two triples of 32 bits.
     unsafe { check(libc::syscall(libc::SYS_capset, &header, none.as_ptr())) }.map(drop)

@@ -1,8 +1,19 @@
 //! Languages: which packages hold the tool chain, how a program is compiled and run, and under which limits.
 //!
 //! Constants only; nobody here runs anything. A grader makes a [`Spec`](crate::Spec) of them: the source under its name in
-//! /work, one run that compiles and brings [`PROGRAM`] out, and any number of runs of it. The limits were found by
-//! lowering each until a program of a few lines failed, then doubling.
+//! /work, one run that compiles and brings [`PROGRAM`] out, and any number of runs of it. The limits leave room above the
+//! least with which a program of a few lines went through (Debian 12, x86-64). Without a cgroup it is the rlimit on address
+//! space that decides, twice the memory and 256 MiB more: runtimes reserve what they do not use, V8 and Go's 768 MiB.
+//!
+//! | | MiB, cgroup | MiB, none | processes and threads | MiB on disk |
+//! |---|---|---|---|---|
+//! | g++ | 192 | 256 | 3 | 1 |
+//! | rustc | 96 | 256 | 8 | 16 |
+//! | go build (standard library from its archive) | 256 | 384 | 20 | 64 |
+//! | a Go program | 16 | 256 | 4 | |
+//! | node with a worker thread | 32 | 256 | 8 | |
+//! | bash with a pipeline | 16 | 16 | 2 | |
+//! | a C++, Rust or Python program | 16 | 16 | 2 | |
 use std::time::Duration;
 
 use crate::Limits;

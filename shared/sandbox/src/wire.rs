@@ -36,6 +36,8 @@ pub struct Request {
     /// Whether the caller is root: then supplementary groups are dropped and the host uid differs from the caller's.
     pub root: bool,
     pub cgroup: CgroupPlan,
+    /// Below which folder a run's own files lie where there are no namespaces; none where there are.
+    pub landlock: Option<PathBuf>,
 }
 
 /// What a helper with a warm interpreter needs once; a socket for each run follows.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Sandbox, SandboxError, Session, Spec};
-use support::{HELPER, both, limits, marker, open, python, run, running_with, text};
+use support::{both, helper, limits, marker, open, python, run, running_with, text};
 
 fn command(argv: &[&str]) -> Spec {
     Spec { argv: argv.iter().map(|a| a.to_string()).collect(), limits: limits(), ..Spec::default() }
@@ -197,8 +197,7 @@ fn specs_that_cannot_be_run_are_refused() {
 
 #[test]
 fn opening_refuses_below_the_floor_and_without_a_helper() {
-    let options =
-        |floor| NamespacesOptions { helper: Some(HELPER.into()), floor, cgroups: false, ..Default::default() };
+    let options = |floor| NamespacesOptions { helper: Some(helper()), floor, cgroups: false, ..Default::default() };
     let error = Namespaces::open(options(Level::Limited)).expect_err("below the floor");
     assert!(matches!(error, SandboxError::BelowFloor { level: Level::Watched, floor: Level::Limited, .. }), "{error}");
     assert_eq!(Namespaces::open(options(Level::Watched)).expect("at the floor").level().level, Level::Watched);
@@ -226,4 +225,9 @@ print(c.recv(5), open('/proc/net/dev').read().count(':'))
         let done = run(&sandbox, &python(source, &[]));
         assert_eq!(text(&done.stdout), "b'hello' 1", "{name}: {}", text(&done.stderr));
     }
+}
+
+#[test]
+fn all_of_it_for_an_ordinary_user() {
+    support::all_again_as_an_ordinary_user("all_of_it_for_an_ordinary_user");
 }

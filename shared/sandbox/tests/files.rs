@@ -147,3 +147,8 @@ for n in range(30): open(f'out/{n:02}', 'wb').write(b'x' * 100_000)
         assert_eq!(done.collected.refused.len(), 20, "{name}");
     }
 }
+
+#[test]
+fn all_of_it_for_an_ordinary_user() {
+    support::all_again_as_an_ordinary_user("all_of_it_for_an_ordinary_user");
+}

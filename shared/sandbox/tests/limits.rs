@@ -210,3 +210,8 @@ print(*[r.getrlimit(x) for x in (r.RLIMIT_CORE, r.RLIMIT_NOFILE, r.RLIMIT_MEMLOC
         assert!(text(&adjusted.stdout).parse::<i32>().is_ok_and(|n| n >= 500), "{variant}");
     }
 }
+
+#[test]
+fn all_of_it_for_an_ordinary_user() {
+    support::all_again_as_an_ordinary_user("all_of_it_for_an_ordinary_user");
+}

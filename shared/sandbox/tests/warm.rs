@@ -206,7 +206,7 @@ fn interpreter_and_helper(word: &str) -> (i32, i32) {
 }
 
 fn kill(pid: i32) {
-    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill").success());
 }
 
 #[test]

@@ -34,9 +34,9 @@ pub struct Inside {
 }
 
 /// A step that failed, with the system's error.
-type Step = Result<(), (&'static str, io::Error)>;
+pub type Step = Result<(), (&'static str, io::Error)>;
 
-fn step(what: &'static str) -> impl FnOnce(io::Error) -> (&'static str, io::Error) {
+pub fn step(what: &'static str) -> impl FnOnce(io::Error) -> (&'static str, io::Error) {
     move |e| (what, e)
 }
 
@@ -56,7 +56,7 @@ pub fn main(inside: Inside) -> ! {
         reap_for_ever();
     }
     let program = match sys::fork() {
-        Ok(Forked::Child) => exec(inside),
+        Ok(Forked::Child) => exec(&inside.given.stdio, &inside.given.request, &Place::root(Path::new("/"))),
         Ok(Forked::Parent { pid }) => pid,
         Err(e) => {
             let failed = Status::Failed { what: "fork".into(), errno: e.raw_os_error().unwrap_or(0) };
@@ -122,7 +122,7 @@ fn die_with_helper() -> io::Result<()> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong)
 }
 
-fn wait_for_go(go: &OwnedFd) -> io::Result<()> {
+pub fn wait_for_go(go: &OwnedFd) -> io::Result<()> {
     File::from(go.try_clone()?).read_exact(&mut [0])
 }
 
@@ -193,7 +193,7 @@ fn mount_disk(request: &Request) -> io::Result<()> {
 }
 
 /// Bytes of the writable file system: the limit, and the spec's own files in whole pages.
-fn disk_size(request: &Request) -> u64 {
+pub fn disk_size(request: &Request) -> u64 {
     let page = sys::page_size();
     request.limits.disk_bytes.div_ceil(page) * page + pages(request.files.iter().map(|(_, length)| *length))
 }
@@ -241,7 +241,7 @@ fn hand_over(inside: &Inside) -> io::Result<()> {
 }
 
 /// Writes into the current folder.
-fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
+pub fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
     for (path, bytes) in files {
         if let Some(folder) = Path::new(path).parent() {
             fs::create_dir_all(folder)?;
@@ -254,11 +254,17 @@ fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
 }
 
 fn set_limits(request: &Request) -> io::Result<()> {
-    resource_limits(request).into_iter().try_for_each(|(resource, value)| sys::set_limit(resource, value))
+    // counted in this user namespace alone: init, the program, and what it starts
+    limit_all(request, u64::from(request.limits.pids) + 1)
 }
 
-/// Resource limits of a program, as numbers of the kernel and values.
-pub fn resource_limits(request: &Request) -> Vec<(u32, u64)> {
+/// Sets the limits of a process and what it will start; see [`resource_limits`].
+pub fn limit_all(request: &Request, processes: u64) -> io::Result<()> {
+    resource_limits(request, processes).into_iter().try_for_each(|(resource, value)| sys::set_limit(resource, value))
+}
+
+/// Resource limits of a program, as numbers of the kernel and values; `processes` of its user where no group counts them.
+pub fn resource_limits(request: &Request, processes: u64) -> Vec<(u32, u64)> {
     let limits = &request.limits;
     let mut all = vec![
         (libc::RLIMIT_CORE, 0),
@@ -270,62 +276,85 @@ pub fn resource_limits(request: &Request) -> Vec<(u32, u64)> {
         (libc::RLIMIT_CPU, limits.cpu.as_secs() + 2),
     ];
     if request.cgroup == CgroupPlan::None {
-        // counted in this user namespace alone: init, the program, and what it starts
-        all.push((libc::RLIMIT_NPROC, u64::from(limits.pids) + 1));
+        all.push((libc::RLIMIT_NPROC, processes));
         all.push((libc::RLIMIT_AS, limits.memory_bytes.saturating_mul(2) + (256 << 20)));
     }
     // The type of the numbers differs between C libraries; they are below 16.
+    #[allow(clippy::unnecessary_cast)]
     all.into_iter().map(|(resource, value)| (resource as u32, value)).collect()
 }
 
 /// Becomes the program. What goes wrong from here is said as a shell says it: a message and 126 or 127.
-fn exec(inside: Inside) -> ! {
+pub fn exec(stdio: &[OwnedFd; 3], request: &Request, place: &Place) -> ! {
     sys::reset_signals();
     let _ = sys::new_session();
-    for (number, fd) in inside.given.stdio.iter().enumerate() {
+    for (number, fd) in stdio.iter().enumerate() {
         if sys::put_at(fd, number as i32).is_err() {
             sys::exit_now(126);
         }
     }
     sys::close_all_from_3();
-    let request = inside.given.request;
-    let Err(error) = exec_program(&request);
+    let Err(error) = exec_program(request, place);
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     let _ = writeln!(io::stderr(), "sandbox: cannot execute {}: {error}", request.argv[0]);
     sys::exit_now(code)
 }
 
-/// The whole environment of a program in this root file system.
-pub fn environment(request: &Request, root: &Path) -> Vec<(String, String)> {
-    let mut env = request.env.clone();
-    let path = program_folders(root).join(":");
-    for (name, value) in [("PATH", path.as_str()), ("HOME", "/tmp"), ("LANG", "C.UTF-8")] {
-        if !env.iter().any(|(n, _)| n == name) {
-            env.push((name.into(), value.into()));
-        }
+/// Where a program finds things.
+pub struct Place {
+    /// Folders of programs.
+    pub programs: Vec<String>,
+    /// Variables that have a value unless the spec gives them one.
+    pub env: Vec<(&'static str, String)>,
+    /// What stands for a folder of the sandbox, where it lies elsewhere.
+    pub moved: Vec<(&'static str, String)>,
+}
+
+impl Place {
+    /// The sandbox's own root, seen from inside as `/`: programs in /usr/bin, and in what images have beside it.
+    pub fn root(root: &Path) -> Place {
+        let is_folder = |path: &str| fs::symlink_metadata(root.join(&path[1..])).is_ok_and(|about| about.is_dir());
+        let others = |path: &'static str| Some(path).filter(|path| is_folder(path));
+        let folders = [others("/usr/local/bin"), Some("/usr/bin"), others("/bin")];
+        let programs: Vec<String> = folders.into_iter().flatten().map(String::from).collect();
+        let env = vec![("PATH", programs.join(":")), ("HOME", "/tmp".into())];
+        Place { programs, env, moved: vec![] }
     }
-    env
+
+    fn program(&self, name: &str) -> String {
+        let paths: Vec<String> = self.programs.iter().map(|folder| format!("{folder}/{name}")).collect();
+        paths.iter().find(|p| Path::new(p).exists()).or(paths.last()).cloned().unwrap_or_default()
+    }
+
+    /// A path that begins with a folder of the sandbox, as it is here.
+    fn here(&self, text: &str) -> String {
+        let moved = self.moved.iter().find_map(|(from, to)| {
+            let rest = text.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+            Some(format!("{to}{rest}"))
+        });
+        moved.unwrap_or_else(|| text.into())
+    }
+
+    /// The whole environment of a program.
+    pub fn environment(&self, request: &Request) -> Vec<(String, String)> {
+        let mut env: Vec<(String, String)> = request.env.iter().map(|(n, v)| (n.clone(), self.here(v))).collect();
+        for (name, value) in self.env.iter().cloned().chain([("LANG", "C.UTF-8".into())]) {
+            if !env.iter().any(|(n, _)| n == name) {
+                env.push((name.into(), value));
+            }
+        }
+        env
+    }
 }
 
 /// Returns only an error.
-fn exec_program(request: &Request) -> Result<std::convert::Infallible, io::Error> {
-    let folders = program_folders(Path::new("/"));
+fn exec_program(request: &Request, place: &Place) -> Result<std::convert::Infallible, io::Error> {
     let program = match request.argv[0].as_str() {
-        path if path.contains('/') => path.to_string(),
-        name => {
-            let paths: Vec<String> = folders.iter().map(|folder| format!("{folder}/{name}")).collect();
-            paths.iter().find(|p| Path::new(p).exists()).unwrap_or(&paths[0]).clone()
-        }
+        path if path.contains('/') => place.here(path),
+        name => place.program(name),
     };
-    let argv = request.argv.iter().map(sys::cstring).collect::<io::Result<Vec<_>>>()?;
-    let env = environment(request, Path::new("/"));
+    let argv = request.argv.iter().map(|a| sys::cstring(place.here(a))).collect::<io::Result<Vec<_>>>()?;
+    let env = place.environment(request);
     let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
     Err(sys::exec(&sys::cstring(program)?, &argv, &env))
-}
-
-/// Where programs lie: /usr/bin, and what images have beside it.
-fn program_folders(root: &Path) -> Vec<&'static str> {
-    let is_folder = |path: &str| fs::symlink_metadata(root.join(&path[1..])).is_ok_and(|about| about.is_dir());
-    let others = |path: &'static str| Some(path).filter(|path| is_folder(path));
-    [others("/usr/local/bin"), Some("/usr/bin"), others("/bin")].into_iter().flatten().collect()
 }

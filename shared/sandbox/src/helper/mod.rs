@@ -4,6 +4,7 @@
 //! clone may allocate; an empty environment, which init would show in /proc/1/environ; nothing is left when it ends.
 mod collect;
 mod inside;
+mod landlock;
 mod seccomp;
 mod status;
 mod tree;
@@ -20,6 +21,8 @@ use crate::cgroup::Cgroup;
 use crate::sys::{self, Cloned};
 use crate::wire::{self, HandedOver, Reply};
 use crate::{Collected, Facts};
+use landlock::RunFolder;
+pub use landlock::{OLDEST as OLDEST_LANDLOCK, sweep as sweep_run_folders};
 pub use seccomp::docker_profile;
 use status::Status;
 use warm::Zygote;
@@ -92,28 +95,57 @@ fn cgroup_failed(error: io::Error) -> Failed {
 }
 
 fn hold(socket: &UnixStream, given: HandedOver, zygote: Option<&Zygote>) -> Result<(Facts, Collected), Failed> {
+    let request = &given.request;
+    let runs = request.landlock.clone();
+    let folder = runs.map(|runs| RunFolder::create(&runs, request.host_uid, request.host_gid)).transpose();
+    let folder = folder.map_err(failed("make the run's folder"))?;
+    let cgroup = Cgroup::create(&request.cgroup, std::process::id(), &request.limits).map_err(cgroup_failed);
+    let ended = cgroup.and_then(|cgroup| {
+        let ended = hold_in(socket, &cgroup, folder.as_ref(), given, zygote);
+        cgroup.remove();
+        ended
+    });
+    if let Some(folder) = folder {
+        folder.remove();
+    }
+    ended
+}
+
+fn hold_in(
+    socket: &UnixStream,
+    cgroup: &Cgroup,
+    folder: Option<&RunFolder>,
+    given: HandedOver,
+    zygote: Option<&Zygote>,
+) -> Result<(Facts, Collected), Failed> {
     let (limits, plan) = (given.request.limits.clone(), given.request.cgroup.clone());
-    let wanted = given.request.collect.clone();
-    let cgroup = Cgroup::create(&plan, std::process::id(), &limits).map_err(cgroup_failed)?;
-    let started = start(socket, &cgroup, given, zygote);
-    let ended = started.and_then(|started| {
+    let (wanted, disk) = (given.request.collect.clone(), inside::disk_size(&given.request));
+    let started = match folder {
+        None => start(socket, cgroup, given, zygote),
+        Some(folder) => start_with_landlock(socket, cgroup, folder, given),
+    };
+    started.and_then(|started| {
         let watch = watch::Watch {
             init: started.init,
             roots: &started.roots,
             pidfd: &started.pidfd,
             status: &started.status,
             caller: socket,
-            cgroup: &cgroup,
+            cgroup,
             plan: &plan,
             limits: &limits,
+            program: started.program,
+            end: &|| started.end(),
+            disk_is_full: &|| folder.is_some_and(|folder| folder.is_over(disk, started.init)),
         };
         let facts = watch.to_end().map_err(failed("watch"))?;
+        if folder.is_some() {
+            landlock::kill_descendants(); // of an init that somebody killed
+        }
         // Nothing of the run lives any more: what is read now stays as it is.
         let collected = started.work.map(|work| collect::read(&work, &wanted, limits.collect_bytes));
         Ok((facts, collected.unwrap_or_default()))
-    });
-    cgroup.remove();
-    ended
+    })
 }
 
 /// A sandbox whose program runs.
@@ -124,15 +156,43 @@ struct Started {
     pidfd: OwnedFd,
     status: File,
     /// Open as long as this process lives: init looks at it to see that it does.
-    _go: File,
+    go: UnixStream,
+    /// Whether init goes with all below it when it is killed: the kernel does that in a pid namespace, otherwise init does
+    /// it when it is asked.
+    kill: bool,
+    /// The program's host pid, where it is known.
+    program: Option<i32>,
     /// The folder /work, where something is to be brought out of it.
     work: Option<OwnedFd>,
 }
 
+impl Started {
+    fn end(&self) {
+        if self.kill {
+            let _ = sys::kill_by_pidfd(&self.pidfd); // fails if init ended by itself
+        }
+        let _ = self.go.shutdown(std::net::Shutdown::Both); // fails if init ended by itself
+    }
+}
+
+/// Both ends of what the helper and init share.
+struct Ends {
+    go: (UnixStream, OwnedFd),
+    status: (File, OwnedFd),
+    filters: [seccompiler::BpfProgram; 2],
+}
+
+impl Ends {
+    fn make() -> Result<Ends, Failed> {
+        let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
+        let (our_go, go) = UnixStream::pair().map_err(failed("socket"))?;
+        let (our_status, status) = sys::pipe().map_err(failed("pipe"))?;
+        Ok(Ends { go: (our_go, go.into()), status: (our_status.into(), status), filters })
+    }
+}
+
 fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, zygote: Option<&Zygote>) -> Result<Started, Failed> {
-    let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
-    let (go_read, go_write) = sys::pipe().map_err(failed("pipe"))?;
-    let (status_read, status_write) = sys::pipe().map_err(failed("pipe"))?;
+    let Ends { go: (our_go, go), status: (our_status, status), filters } = Ends::make()?;
     let collects = !given.request.collect.is_empty();
     let handover = (collects || zygote.is_some()).then(UnixStream::pair).transpose();
     let (taken, handed) = handover.map_err(failed("socket"))?.unzip();
@@ -144,26 +204,67 @@ fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, zygote: Option
     };
     let (init, pidfd) = match cloned {
         Cloned::Child => {
-            drop((go_write, status_read, taken));
+            drop((our_go, our_status, taken));
             let warm = zygote.is_some();
-            inside::main(inside::Inside { given, go: go_read, status: status_write, handed, warm, filters })
+            inside::main(inside::Inside { given, go, status, handed, warm, filters })
         }
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };
-    drop((go_read, status_write, handed));
-    let status = status_read.into();
-    let mut started = Started { init, roots: vec![init], pidfd, status, _go: go_write.into(), work: None };
+    drop((go, status, handed));
+    let (roots, status) = (vec![init], our_status);
+    let mut started = Started { init, roots, pidfd, status, go: our_go, kill: true, program: None, work: None };
     let mapped = if zygote.is_some() { Ok(()) } else { map_ids(init, SANDBOX_ID, ids, root) };
     let outcome = mapped
         .map_err(failed("map the sandbox's user"))
-        .and_then(|()| cgroup.attach(init).map_err(cgroup_failed))
-        .and_then(|()| started._go.write_all(&[1]).map_err(failed("start init")))
+        .and_then(|()| begin(&mut started, cgroup))
         .and_then(|()| ready(&started.status))
-        .and_then(|()| take_over(&mut started, taken.as_ref(), collects, zygote, &given, cgroup))
-        .and_then(|()| wire::write_message(socket, &Reply::Started).map_err(failed("answer the caller")));
-    if let Err(e) = outcome {
-        let _ = sys::kill_by_pidfd(&started.pidfd); // fails if init ended by itself
-        let _ = sys::wait(init);
+        .and_then(|()| take_over(&mut started, taken.as_ref(), collects, zygote, &given, cgroup));
+    answer(socket, started, outcome)
+}
+
+fn start_with_landlock(
+    socket: &UnixStream,
+    cgroup: &Cgroup,
+    folder: &RunFolder,
+    given: HandedOver,
+) -> Result<Started, Failed> {
+    sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(failed("prctl"))?;
+    let Ends { go: (our_go, go), status: (our_status, status), filters } = Ends::make()?;
+    let work = File::open(folder.work()).map_err(failed("open the work folder"))?;
+    let (init, pidfd) = match sys::clone_with(0).map_err(failed("clone"))? {
+        Cloned::Child => {
+            drop((our_go, our_status));
+            let inside = inside::Inside { given, go, status, handed: None, warm: false, filters };
+            landlock::main(inside, folder)
+        }
+        Cloned::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    drop((go, status, given));
+    let (roots, status, work) = (vec![init], our_status, Some(work.into()));
+    let mut started = Started { init, roots, pidfd, status, go: our_go, kill: false, program: None, work };
+    let outcome = begin(&mut started, cgroup).and_then(|()| match word(&started.status)? {
+        Status::Forked { pid } => {
+            started.program = Some(pid);
+            ready(&started.status)
+        }
+        Status::Failed { what, errno } => Err(failed(&what)(io::Error::from_raw_os_error(errno))),
+        Status::Ready | Status::Exited { .. } => Err(failed("set-up")(io::ErrorKind::UnexpectedEof.into())),
+    });
+    answer(socket, started, outcome)
+}
+
+/// Lets init go on, inside its cgroup.
+fn begin(started: &mut Started, cgroup: &Cgroup) -> Result<(), Failed> {
+    cgroup.attach(started.init).map_err(cgroup_failed)?;
+    started.go.write_all(&[1]).map_err(failed("start init"))
+}
+
+/// Tells the caller, and leaves nothing if something went wrong.
+fn answer(socket: &UnixStream, started: Started, outcome: Result<(), Failed>) -> Result<Started, Failed> {
+    let told = outcome.and_then(|()| wire::write_message(socket, &Reply::Started).map_err(failed("answer the caller")));
+    if let Err(e) = told {
+        started.end();
+        let _ = sys::wait(started.init);
         return Err(e);
     }
     Ok(started)

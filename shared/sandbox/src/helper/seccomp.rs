@@ -23,9 +23,9 @@ const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP) as u32;
 
 #[cfg(target_arch = "x86_64")]
-const ARCH: (TargetArch, &str) = (TargetArch::x86_64, "SCMP_ARCH_X86_64");
+pub const ARCH: (TargetArch, &str) = (TargetArch::x86_64, "SCMP_ARCH_X86_64");
 #[cfg(target_arch = "aarch64")]
-const ARCH: (TargetArch, &str) = (TargetArch::aarch64, "SCMP_ARCH_AARCH64");
+pub const ARCH: (TargetArch, &str) = (TargetArch::aarch64, "SCMP_ARCH_AARCH64");
 
 /// A system call: its name after `SYS_`, and its number here.
 type Call = (&'static str, c_long);

@@ -4,6 +4,7 @@
 //! living in the pid namespace descends from them.
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use crate::sys;
@@ -66,12 +67,12 @@ fn proportional(pid: i32) -> Option<u64> {
     Some(line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Whether the program, pid 2 of the sandbox, is on its way out or gone: then its own end is what happened to it, though
-/// its pipes closed a moment before its exit status is there.
-pub fn program_is_ending(roots: &[i32]) -> bool {
+/// Whether the program, pid 2 of the sandbox where its host pid is not known, is on its way out or gone: then its own end is
+/// what happened to it, though its pipes closed a moment before its exit status is there.
+pub fn program_is_ending(roots: &[i32], program: Option<i32>) -> bool {
     /// PF_EXITING of the kernel, in field 9 of `/proc/pid/stat`.
     const EXITING: u64 = 4;
-    let program = pids(roots).into_iter().skip(1).find(|pid| inner_pid(*pid) == Some(2));
+    let program = program.or_else(|| pids(roots).into_iter().skip(1).find(|pid| inner_pid(*pid) == Some(2)));
     let Some(stat) = program.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok()) else { return true };
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     fields.split(' ').nth(6).and_then(|f| f.parse::<u64>().ok()).is_none_or(|flags| flags & EXITING != 0)
@@ -82,6 +83,19 @@ fn inner_pid(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
     line.split_whitespace().last()?.parse().ok()
+}
+
+/// Processes and threads of the tree.
+pub fn tasks(roots: &[i32]) -> u64 {
+    pids(roots).into_iter().map(|pid| threads(pid).len() as u64).sum()
+}
+
+/// Tasks alive that belong to a user, which RLIMIT_NPROC counts.
+pub fn tasks_of(uid: u32) -> u64 {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    let owned = |pid: &i32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == uid);
+    pids.filter(owned).map(|pid| threads(pid).len() as u64).sum()
 }
 
 /// Time threads stood runnable without a CPU, remembered for those that ended since.

@@ -72,7 +72,7 @@ impl Zygote {
         map_ids(pid, 0, (hello.host_uid, hello.host_gid), hello.root).map_err(failed("map the interpreter's user"))?;
         let users = File::open(format!("/proc/{pid}/ns/user")).map_err(failed("the interpreter's user namespace"))?;
         (&socket).write_all(&word).map_err(failed("start the warm interpreter"))?;
-        let filters: Vec<String> = filters.iter().map(|f| seccomp::hex(f)).collect();
+        let filters: Vec<String> = filters.iter().map(seccomp::hex).collect();
         let hello = json!({ "preload": hello.preload, "filters": filters });
         wire::write_message(&socket, &hello).map_err(failed("start the warm interpreter"))?;
         let zygote = Zygote { socket, users: users.into() };
@@ -132,9 +132,9 @@ impl Zygote {
     /// Has a program forked into the namespaces of a sandbox that is set up, and into its group.
     pub fn fork(&self, given: &HandedOver, namespaces: [OwnedFd; 7], group: &Cgroup) -> Result<ForkedProgram, Failed> {
         let (report, theirs) = UnixStream::pair().map_err(failed("socket"))?;
-        let env = inside::environment(&given.request, &given.request.rootfs);
+        let env = inside::Place::root(&given.request.rootfs).environment(&given.request);
         let env: serde_json::Map<_, _> = env.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let limits = inside::resource_limits(&given.request);
+        let limits = inside::resource_limits(&given.request, u64::from(given.request.limits.pids) + 1);
         let job = json!({ "argv": given.request.argv, "env": env, "limits": limits });
         let theirs: OwnedFd = theirs.into();
         let ([stdin, stdout, stderr], [user, pid, net, ipc, uts, cgroup, mnt]) = (&given.stdio, &namespaces);

@@ -1,7 +1,7 @@
 //! Watches one sandbox from outside until it ends or a limit ends it, then says what happened.
 //!
-//! What must hold: every way out kills init by its pidfd, reaps it, which the kernel answers only when the whole pid
-//! namespace is gone, and removes the cgroup.
+//! What must hold: every way out ends init (by its pidfd, or, without namespaces, by asking it) and reaps it, which the
+//! kernel answers only when the whole pid namespace is gone, and init only when all below it is.
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,6 +30,12 @@ pub struct Watch<'a> {
     pub cgroup: &'a Cgroup,
     pub plan: &'a CgroupPlan,
     pub limits: &'a Limits,
+    /// The program's host pid, where it is known.
+    pub program: Option<i32>,
+    /// Ends init.
+    pub end: &'a dyn Fn(),
+    /// Whether what the run has written is too much, where no file system bounds it.
+    pub disk_is_full: &'a dyn Fn() -> bool,
 }
 
 /// What the loop found.
@@ -47,6 +53,8 @@ enum Why {
     Wall,
     Cpu,
     Memory,
+    Disk,
+    Processes,
     Asked,
 }
 
@@ -59,7 +67,7 @@ impl Watch<'_> {
         if watched.is_err() {
             seen.killed = Some(Why::Asked);
         }
-        let _ = sys::kill_by_pidfd(self.pidfd); // fails if init ended by itself
+        (self.end)();
         let wall = started.elapsed();
         let (_, init_status, reaped) = sys::wait(self.init)?;
         watched?;
@@ -93,7 +101,7 @@ impl Watch<'_> {
             }
             if ready[2].revents != 0 {
                 seen.killed = Some(Why::Asked); // closed, or shut down: the caller is done, or dead
-                if tree::program_is_ending(self.roots) && self.exit_comes_soon()? {
+                if tree::program_is_ending(self.roots, self.program) && self.exit_comes_soon()? {
                     self.note_exit(seen);
                 }
             } else if now >= end {
@@ -123,11 +131,18 @@ impl Watch<'_> {
         if seen.cpu >= self.limits.cpu {
             seen.killed = Some(Why::Cpu);
         }
+        if (self.disk_is_full)() {
+            seen.killed = Some(Why::Disk);
+        }
         if *self.plan == CgroupPlan::None {
             let memory = tree::memory(self.roots, self.limits.memory_bytes);
             seen.peak = seen.peak.max(memory);
             if memory > self.limits.memory_bytes {
                 seen.killed = Some(Why::Memory);
+            }
+            // the rlimit is exact only where the run's user has no other process
+            if tree::tasks(self.roots) > u64::from(self.limits.pids) + 1 {
+                seen.killed = Some(Why::Processes);
             }
         }
     }

@@ -1,4 +1,5 @@
 //! The `namespaces` backend: opening it probes the machine once; each run is one helper process.
+mod fallback;
 mod run;
 mod slot;
 mod spec;
@@ -7,7 +8,7 @@ mod warm;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup::CgroupPlan;
-use crate::{Finished, Isolation, Level, Limits, Root, RootFs, Sandbox, SandboxError, Session, Spec};
+use crate::{Finished, Isolation, Level, Limits, Root, RootFs, Sandbox, SandboxError, Session, Spec, machine};
 use run::Running;
 pub use slot::{Slot, Slots};
 pub use spec::check;
@@ -23,8 +24,14 @@ pub struct NamespacesOptions {
     pub root: Root,
     /// The helper program; by default ROLLMILL_SANDBOX_HELPER, this program if it is `rollmill`, or one beside it.
     pub helper: Option<PathBuf>,
-    /// The weakest level a run may start at.
+    /// The weakest level a run may start at ([`Level::Watched`]). Only where it is [`Level::Landlock`], a machine that forbids
+    /// namespaces is made do with: then the host's interpreter is the only root, programs and libraries lie at paths of
+    /// this machine (found by PATH and LD_LIBRARY_PATH), there is no /proc and no socket, `/work`, `/pristine` and `/tmp` are
+    /// understood only at the beginning of an argument or a variable, modes and times of files cannot be changed by an
+    /// ordinary user's runs, and bytes on disk are bounded by a watcher, which ends a run that goes beyond.
     pub floor: Level,
+    /// Takes [`Level::Landlock`] though namespaces may work here, to see how programs fare with it.
+    pub landlock: bool,
     /// Sandboxes alive at once on this machine, over all its processes (1024).
     pub slots: u32,
     /// Whether to use cgroups where this process may; without them rlimits and a watcher hold memory and processes. Groups
@@ -42,6 +49,7 @@ impl Default for NamespacesOptions {
             root: Root::Host,
             helper: None,
             floor: Level::Watched,
+            landlock: false,
             slots: 1024,
             cgroups: true,
         }
@@ -56,13 +64,15 @@ pub struct Namespaces {
     cgroup: CgroupPlan,
     slots: Slots,
     isolation: Isolation,
+    /// Where runs have their folders if there are no namespaces.
+    landlock: Option<PathBuf>,
 }
 
 impl Namespaces {
     /// Builds the host's root file system if it is not there yet (seconds, once a machine), finds what this machine can do, proves
     /// it with one run, and refuses a level below the floor.
     pub fn open(opts: NamespacesOptions) -> Result<Namespaces, SandboxError> {
-        let helper = find_helper(opts.helper)?;
+        let helper = find_helper(opts.helper.as_deref())?;
         let rootfs = RootFs::open(&opts.root, &opts.cache_dir)?;
         let wanted = if opts.cgroups { CgroupPlan::detect() } else { Err("cgroups are turned off".into()) };
         let (cgroup, mut notes) = match wanted {
@@ -79,8 +89,13 @@ impl Namespaces {
             rootfs_digest: rootfs.digest.clone(),
             notes,
         };
-        let mut this = Namespaces { helper, rootfs, cgroup, slots, isolation };
-        this.prove()?;
+        let mut this = Namespaces { helper, rootfs, cgroup, slots, isolation, landlock: None };
+        match if opts.landlock { Err(fallback::asked_for()) } else { this.prove() } {
+            Err(SandboxError::Unavailable { reason }) if opts.landlock || opts.floor == Level::Landlock => {
+                this.fall_back(&opts, &reason)?
+            }
+            other => other?,
+        }
         this.settle();
         this.check_floor(opts.floor)?;
         Ok(this)
@@ -99,8 +114,13 @@ impl Namespaces {
             Ok(done) => Err(SandboxError::RootFs {
                 what: format!("its shell does not run: {:?} {}", done.facts, String::from_utf8_lossy(&done.stderr)),
             }),
-            Err(run::Refused { error: error @ SandboxError::Setup { .. }, .. }) if !error.is_transient() => {
-                Err(SandboxError::Unavailable { reason: error.to_string() })
+            Err(run::Refused { error: error @ SandboxError::Setup { .. }, .. }) => {
+                match machine::forbids_user_namespaces(Path::new("/")) {
+                    // a limit of zero looks like a shortage
+                    Some(why) => Err(SandboxError::Unavailable { reason: format!("{error}: {why}") }),
+                    None if error.is_transient() => Err(error),
+                    None => Err(SandboxError::Unavailable { reason: error.to_string() }),
+                }
             }
             Err(run::Refused { error, .. }) => Err(error),
         }
@@ -115,13 +135,14 @@ impl Namespaces {
 
     fn settle(&mut self) {
         self.isolation.cgroup = self.cgroup.name().into();
-        self.isolation.level = match (&self.cgroup, self.slots.own_uid()) {
-            (CgroupPlan::None, _) => Level::Watched,
-            (_, false) => Level::Limited,
-            (_, true) => Level::OwnUid,
+        self.isolation.level = match (&self.landlock, &self.cgroup, self.slots.own_uid()) {
+            (Some(_), ..) => Level::Landlock,
+            (None, CgroupPlan::None, _) => Level::Watched,
+            (None, _, false) => Level::Limited,
+            (None, _, true) => Level::OwnUid,
         };
         if !self.slots.own_uid() {
-            self.isolation.notes.insert(0, "all sandboxes have one host uid".into());
+            self.isolation.notes.insert(0, ONE_UID.into());
         }
     }
 
@@ -148,14 +169,17 @@ impl Sandbox for Namespaces {
     }
 }
 
+/// The note of a machine where sandboxes share a host uid.
+pub(crate) const ONE_UID: &str = "all sandboxes have one host uid";
+
 const HELPER_NAME: &str = "rollmill-sandbox-helper";
 
 /// The option, the variable, this program if it is `rollmill`, then either program beside it or one folder up (where cargo
 /// puts programs beside its test binaries' folder).
-fn find_helper(option: Option<PathBuf>) -> Result<PathBuf, SandboxError> {
+pub(crate) fn find_helper(option: Option<&Path>) -> Result<PathBuf, SandboxError> {
     let variable = || std::env::var_os("ROLLMILL_SANDBOX_HELPER").map(PathBuf::from);
     let exe = std::env::current_exe().map_err(SandboxError::io("cannot find this program's own path"))?;
-    let candidates = match option.or_else(variable) {
+    let candidates = match option.map(PathBuf::from).or_else(variable) {
         Some(path) => vec![path],
         None if exe.file_name().is_some_and(|n| n == "rollmill") => return Ok("/proc/self/exe".into()),
         None => {

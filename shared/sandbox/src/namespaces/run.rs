@@ -102,6 +102,7 @@ impl Running {
             host_gid: slot.host_gid,
             root: slot.root,
             cgroup: sandbox.cgroup.clone(),
+            landlock: sandbox.landlock.clone(),
         };
         let pipe = || sys::pipe().map_err(SandboxError::io("cannot make a pipe"));
         let ((stdin_out, stdin), (stdout, stdout_in), (stderr, stderr_in)) = (pipe()?, pipe()?, pipe()?);

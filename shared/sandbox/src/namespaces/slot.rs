@@ -75,6 +75,11 @@ impl Slots {
         self.ids == Ids::PerSlot
     }
 
+    /// Whether runs have another uid than this process.
+    pub fn drops_root(&self) -> bool {
+        !matches!(self.ids, Ids::Own { .. })
+    }
+
     /// A free one.
     pub fn take(&self) -> Result<Slot, SandboxError> {
         match self.ids {

@@ -60,7 +60,9 @@ pub struct Lent {
 impl Warm {
     /// Nothing is started yet.
     pub fn new(sandbox: Arc<Namespaces>, interpreters: Vec<WarmOptions>) -> Warm {
-        let kinds = interpreters.into_iter().filter(|options| !options.argv.is_empty());
+        // a loaded interpreter forks into namespaces: where there are none, all runs start cold
+        let possible = sandbox.landlock.is_none();
+        let kinds = interpreters.into_iter().filter(|options| possible && !options.argv.is_empty());
         Warm { sandbox, kinds: kinds.map(|options| Kind { options, idle: Arc::default() }).collect() }
     }
 

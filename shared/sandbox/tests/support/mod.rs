@@ -1,6 +1,8 @@
 //! What the sandbox tests share: opening a backend, running Python inside and outside, finding what is left running.
 #![allow(dead_code)] // each test program uses a part
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,10 +16,48 @@ pub fn both() -> Vec<(&'static str, Namespaces)> {
     vec![("cgroups", open(true)), ("no cgroups", open(false))]
 }
 
+/// The helper, or a copy: another user's tests cannot look into this one's target folder.
+pub fn helper() -> PathBuf {
+    std::env::var_os("ROLLMILL_SANDBOX_HELPER").map_or_else(|| HELPER.into(), PathBuf::from)
+}
+
+/// Runs every other test of this program as an ordinary user, with copies of all it needs. `name` is the calling test.
+pub fn all_again_as_an_ordinary_user(name: &str) {
+    const SOMEBODY: u32 = 64_322;
+    if std::env::var_os("ROLLMILL_SANDBOX_HELPER").is_some() {
+        return; // this is that run
+    }
+    if !fs::read_to_string("/proc/self/status").expect("status").contains("Uid:\t0\t0") {
+        eprintln!("skipped: this test changes user and needs root; for an ordinary user all other tests are this test");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("mode");
+    let copy = |from: &Path, name: &str| {
+        fs::copy(from, dir.path().join(name)).expect("copy");
+        dir.path().join(name)
+    };
+    let program = copy(&std::env::current_exe().expect("own path"), "tests");
+    let helper = copy(Path::new(HELPER), "rollmill-sandbox-helper");
+    let own = dir.path().join("own");
+    fs::create_dir(&own).expect("a folder");
+    std::os::unix::fs::chown(&own, Some(SOMEBODY), Some(SOMEBODY)).expect("chown");
+    let done = Command::new(program)
+        .args(["--test-threads", "2", "--skip", name])
+        .env_clear()
+        .envs([("PATH", Path::new("/usr/bin:/bin")), ("ROLLMILL_SANDBOX_HELPER", &helper)])
+        .envs([("XDG_CACHE_HOME", &own), ("TMPDIR", &own)])
+        .current_dir("/")
+        .uid(SOMEBODY)
+        .gid(SOMEBODY)
+        .output()
+        .expect("run as somebody");
+    let said = format!("{}{}", text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success() && said.contains("test result: ok"), "{said}");
+}
+
 pub fn open(cgroups: bool) -> Namespaces {
-    // Another user's tests cannot look into this one's target folder.
-    let helper = std::env::var_os("ROLLMILL_SANDBOX_HELPER").map_or_else(|| HELPER.into(), PathBuf::from);
-    let options = NamespacesOptions { helper: Some(helper), cgroups, ..NamespacesOptions::default() };
+    let options = NamespacesOptions { helper: Some(helper()), cgroups, ..NamespacesOptions::default() };
     Namespaces::open(options).expect("the sandbox opens on this machine")
 }
 
