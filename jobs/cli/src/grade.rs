@@ -83,7 +83,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         if let Some(folder) = keep {
             sandbox = Arc::new(Keep::new(sandbox, &folder).map_err(kept)?);
         }
-        Ok(grade_solution(sandbox.as_ref(), &solution, &suites, &reward, &options))
+        Ok::<_, JobError>(grade_solution(sandbox.as_ref(), &solution, &suites, &reward, &options))
     });
     let graded = graded.await.map_err(|e| JobError::Unavailable { reason: format!("the grader died ({e})") })?;
     match graded? {

@@ -9,6 +9,7 @@ mod init;
 mod model;
 mod report;
 mod run;
+mod sandbox;
 mod sections;
 mod show;
 mod status;
@@ -52,6 +53,8 @@ enum Command {
     Evaluate(rollmill_evaluate::Args),
     /// Grade one solution of one task
     Grade(grade::Args),
+    /// What this machine can isolate; root file systems for sandboxes
+    Sandbox(sandbox::Args),
     /// How far each stage is
     Status(status::Args),
     /// Say what a run no longer needs, and remove it when asked
@@ -99,6 +102,7 @@ async fn dispatch(command: Command) -> Result<Exit, JobError> {
         Command::Train(args) => run::train(&args).await,
         Command::Evaluate(args) => rollmill_evaluate::run(&args).await,
         Command::Grade(args) => grade::run(&args).await,
+        Command::Sandbox(args) => sandbox::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,
         Command::Report(args) => report::run(&args).await,

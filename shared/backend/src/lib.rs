@@ -14,7 +14,7 @@ use rollmill_docker::{Docker, DockerOptions};
 use rollmill_grader::t0;
 use rollmill_job::config::{SandboxBackend, SandboxSettings};
 use rollmill_job::{JobError, Run};
-use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Root, Sandbox, SandboxError, Warm};
+use rollmill_sandbox::{Check, Level, Namespaces, NamespacesOptions, Root, Sandbox, SandboxError, State, Warm};
 use std::sync::Arc;
 
 /// Opens the sandbox of a run. An error says what is missing; one that passes is [`JobError::Unavailable`].
@@ -32,6 +32,20 @@ pub fn from_settings(settings: &SandboxSettings, floor: Level) -> Result<Arc<dyn
         true => JobError::Unavailable { reason: format!("sandbox: {e}") },
         false => JobError::Config { place: "sandbox".into(), reason: e.to_string() },
     })
+}
+
+/// The row about containers in a table of what this machine can isolate.
+pub fn check_docker() -> Check {
+    let name = "docker";
+    match rollmill_docker::reach(None) {
+        Ok(why) => Check { name, state: State::Yes, why, todo: String::new() },
+        Err(e) => Check {
+            name,
+            state: State::No,
+            why: e.to_string(),
+            todo: "not needed: containers are the other backend ([operations.sandbox] backend = \"docker\")".into(),
+        },
+    }
 }
 
 fn docker(settings: &SandboxSettings, floor: Level) -> Result<Result<Arc<dyn Sandbox>, SandboxError>, JobError> {

@@ -26,8 +26,10 @@ mod output;
 mod owner;
 mod pool;
 mod program;
+mod reach;
 mod run;
 mod watch;
 
 pub use daemon::{Docker, DockerOptions};
 pub use image::import;
+pub use reach::reach;
