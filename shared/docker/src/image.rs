@@ -41,7 +41,7 @@ pub async fn find(client: &Docker, name: &str) -> Result<Image, SandboxError> {
 }
 
 /// Makes an image of a folder's contents, the root file system of the `namespaces` backend for one
-/// ([`rollmill_sandbox::root_tree`]), so that no registry is needed. `socket` as in [`crate::DockerOptions`]; `name` is the tag it
+/// ([`rollmill_sandbox::prepare`]), so that no registry is needed. `socket` as in [`crate::DockerOptions`]; `name` is the tag it
 /// gets, replaced if there. Returns the image's id. Seconds; the daemon keeps a copy of the folder.
 pub fn import(socket: Option<&Path>, tree: &Path, name: &str) -> Result<String, SandboxError> {
     let runtime = Runtime::new()?;

@@ -1,6 +1,6 @@
 //! The backends of this machine. One that is not there is a skip with its name, and a failure where ROLLMILL_REQUIRE names it.
 use rollmill_docker::{Docker, DockerOptions};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, SandboxError};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, RootSource, Sandbox, SandboxError, prepare};
 
 /// A backend under test.
 pub struct Backend {
@@ -43,7 +43,7 @@ pub fn docker(warm: usize) -> Option<Docker> {
 }
 
 fn open_docker(warm: usize) -> Result<Docker, SandboxError> {
-    let tree = rollmill_sandbox::root_tree(&NamespacesOptions::default().cache_dir)?;
+    let tree = prepare("host", &RootSource::Host, &NamespacesOptions::default().cache_dir)?.tree;
     // named after the tree's fingerprint, so that it is made once for a daemon
     let print = tree.parent().and_then(|p| p.file_name()).map_or("root".into(), |n| n.to_string_lossy());
     let image = format!("rollmill-root:{print}");
