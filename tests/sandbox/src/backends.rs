@@ -19,15 +19,20 @@ impl Backend {
 
 /// All that open here: namespaces with and without cgroups, and docker.
 pub fn backends() -> Vec<Backend> {
-    let namespaces = |cgroups| {
-        let options = NamespacesOptions { cgroups, ..NamespacesOptions::default() };
-        match Namespaces::open(options) {
-            Ok(opened) => Some(Backend::new(Box::new(opened))),
-            Err(error) => skip("namespaces", &error.to_string()),
-        }
-    };
-    let docker = docker(0).map(|d| Backend::new(Box::new(d)));
-    [namespaces(true), namespaces(false), docker].into_iter().flatten().collect()
+    [namespaces(true), namespaces(false), containers()].into_iter().flatten().collect()
+}
+
+/// Namespaces, with cgroups where this machine gives them, or without.
+pub fn namespaces(cgroups: bool) -> Option<Backend> {
+    match Namespaces::open(NamespacesOptions { cgroups, ..NamespacesOptions::default() }) {
+        Ok(opened) => Some(Backend::new(Box::new(opened))),
+        Err(error) => skip("namespaces", &error.to_string()),
+    }
+}
+
+/// Docker, with a new container for each run.
+pub fn containers() -> Option<Backend> {
+    docker(0).map(|d| Backend::new(Box::new(d)))
 }
 
 /// A container backend with an image of the namespaces backend's root, at the daemon that DOCKER_HOST names
