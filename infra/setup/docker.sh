@@ -26,8 +26,15 @@ pid=$!
 stop() {
     kill "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
+    # a daemon that was killed itself leaves what it started; nothing else has this group or names this folder
+    { find /sys/fs/cgroup -path "*/$group/*" -name cgroup.procs -exec cat {} + | sort -u
+        grep -ls -- "$dir/exec" /proc/[0-9]*/cmdline | cut -d/ -f3; } 2>/dev/null | xargs -r kill -9 2>/dev/null || true
     awk -v d="$dir/" 'index($2, d) == 1 {print $2}' /proc/self/mounts | sort -r | while read -r mount; do umount -l "$mount" || true; done
-    find /sys/fs/cgroup -depth -type d -path "*/$group*" -exec rmdir {} + 2>/dev/null || true
+    for _ in $(seq 50); do
+        find /sys/fs/cgroup -depth -type d -path "*/$group*" -exec rmdir {} + 2>/dev/null || true
+        [ -n "$(find /sys/fs/cgroup -maxdepth 2 -name "$group" 2>/dev/null)" ] || break
+        sleep 0.1
+    done
     rm -rf "$dir"
 }
 trap stop EXIT

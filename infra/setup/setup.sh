@@ -27,14 +27,29 @@ system_packages() {
     [ ${#missing[@]} -eq 0 ] && return
     say "these system packages are missing: ${missing[*]} (up to 300 MB)"
     command -v apt-get >/dev/null || die "install them with your package manager, then run this again"
-    if [ "${YES:-}" != 1 ]; then
-        [ -t 0 ] || die "run again with YES=1 to install them, or install them yourself"
-        read -r -p "setup: install them with apt-get? [y/N] " answer
-        [[ $answer == [yY]* ]] || die "nothing was installed"
-    fi
+    [ "${YES:-}" = 1 ] || [ -t 0 ] || die "run again with YES=1 to install them, or install them yourself"
+    agreed || die "nothing was installed"
+    apt_install "${missing[@]}"
+}
+
+agreed() {
+    local answer
+    [ "${YES:-}" = 1 ] && return
+    [ -t 0 ] && read -r -p "setup: install with apt-get? [y/N] " answer && [[ $answer == [yY]* ]]
+}
+
+apt_install() {
     local sudo=; [ "$(id -u)" -eq 0 ] || sudo=sudo
     $sudo apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq "${missing[@]}" >/dev/null
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq "$@" >/dev/null
+}
+
+# The Docker daemon that tests start for themselves, which takes root. Without it they are skipped.
+docker_daemon() {
+    command -v dockerd >/dev/null && return
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then return 0; fi
+    say "Debian's docker.io is missing, which tests use (about 100 MB; where there is an init system it starts a service too)"
+    if agreed; then apt_install --no-install-recommends docker.io; else say "it was not installed: tests that need docker are skipped"; fi
 }
 
 toolchain() {
@@ -106,5 +121,5 @@ toolchain
 libtorch
 model_file
 if [ "${1:-}" = test ] || [ "${STORE:-}" = s3 ]; then seaweed; fi
-if [ "${1:-}" = test ]; then transformers; fi
+if [ "${1:-}" = test ]; then docker_daemon; transformers; fi
 say "ready"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what the tests start, then runs all tests beside a real S3 server. Called by `make test`.
+# Builds what the tests start, then runs all tests beside a real S3 server and a real Docker daemon. Called by `make test`.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 cd "$here/../.."
@@ -21,7 +21,7 @@ done
 # Doc tests apart: nextest does not run them.
 cargo test --workspace --doc
 if cargo nextest --version >/dev/null 2>&1; then
-    bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
+    bash "$here/docker.sh" bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
 else
-    bash "$here/weed.sh" cargo test --workspace --no-fail-fast
+    bash "$here/docker.sh" bash "$here/weed.sh" cargo test --workspace --no-fail-fast
 fi

@@ -1,5 +1,6 @@
 //! The `docker` backend: opening it finds the daemon and the image, sweeps, and proves with one run what holds.
 use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -68,6 +69,7 @@ pub struct Core {
     pub client: Client,
     pub image: Image,
     pub runtime: Option<String>,
+    /// As a security option takes it.
     pub seccomp: String,
     pub slots: Slots,
     pub pool: Pool,
@@ -86,24 +88,25 @@ impl Docker {
         let runtime = Runtime::new()?;
         let slots = Slots::of_daemon(&opts.cache_dir, opts.slots)?;
         let (socket, name) = (opts.socket, opts.image);
-        let (client, info, image) = runtime.wait(async move {
+        let (client, info, image, podman) = runtime.wait(async move {
             let client = connect(socket.as_deref()).await?;
             let info = client.info().await.map_err(asked("ask what it is"))?;
+            let parts = client.version().await.map_err(asked("ask what it is"))?.components.unwrap_or_default();
             owner::sweep(&client).await?;
             let image = image::find(&client, &name).await?;
-            Ok((client, info, image))
+            Ok((client, info, image, parts.iter().any(|part| part.name.starts_with("Podman"))))
         })?;
         let isolation = isolation(&info, &image, opts.runtime.as_deref())?;
         let core = Core {
             client,
             image,
             runtime: opts.runtime,
-            seccomp: rollmill_sandbox::docker_profile(),
+            seccomp: if podman { profile_file(&opts.cache_dir)? } else { rollmill_sandbox::docker_profile() },
             slots,
             pool: Pool::new(opts.warm),
         };
         let this = Docker { shared: Arc::new(Shared { runtime, core: Arc::new(core) }), isolation };
-        this.prove()?;
+        this.prove().map_err(|e| if podman { refused_by_podman(e) } else { e })?;
         match this.isolation.level >= opts.floor {
             true => Ok(this),
             false => {
@@ -144,6 +147,29 @@ impl Docker {
         }
         Ok(())
     }
+}
+
+/// An older Podman calls it a failure when it does not know a part of the API: no retry helps.
+fn refused_by_podman(error: SandboxError) -> SandboxError {
+    match error {
+        SandboxError::DaemonFailed { what } => {
+            SandboxError::DaemonRefused { what: format!("this Podman lacks a part: {what}") }
+        }
+        other => other,
+    }
+}
+
+/// Podman takes the path of a profile where Docker takes the profile. Named after its contents, and there at once as a whole.
+fn profile_file(folder: &Path) -> Result<String, SandboxError> {
+    let profile = rollmill_sandbox::docker_profile();
+    let mut hash = DefaultHasher::new();
+    profile.hash(&mut hash);
+    let path = folder.join(format!("seccomp-{:016x}.json", hash.finish()));
+    let staging = folder.join(format!(".seccomp-{}", std::process::id()));
+    let written = std::fs::write(&staging, &profile).and_then(|()| std::fs::rename(&staging, &path));
+    let what = format!("cannot write {}", path.display());
+    written.map_err(|source| SandboxError::Io { what, source })?;
+    Ok(path.display().to_string())
 }
 
 fn isolation(info: &SystemInfo, image: &Image, runtime: Option<&str>) -> Result<Isolation, SandboxError> {

@@ -27,8 +27,9 @@ pub fn is_absent(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
 }
 
+/// Some daemons repeat the whole request.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(400).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::query_parameters::{CreateImageOptionsBuilder, TagImageOptionsBuilder};
 use bollard::{Docker, body_try_stream};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -41,7 +41,7 @@ pub async fn find(client: &Docker, name: &str) -> Result<Image, SandboxError> {
 }
 
 /// Makes an image of a folder's contents, the root file system of the `namespaces` backend for one
-/// ([`rollmill_sandbox::root_tree`]), so that no registry is needed. `socket` as in [`crate::DockerOptions`]; `name` is the tag it
+/// ([`rollmill_sandbox::prepare`]), so that no registry is needed. `socket` as in [`crate::DockerOptions`]; `name` is the tag it
 /// gets, replaced if there. Returns the image's id. Seconds; the daemon keeps a copy of the folder.
 pub fn import(socket: Option<&Path>, tree: &Path, name: &str) -> Result<String, SandboxError> {
     let runtime = Runtime::new()?;
@@ -59,17 +59,22 @@ async fn import_with(client: &Docker, tree: std::path::PathBuf, name: &str) -> R
         archive::write_tree(&tree, &mut buffered).and_then(|()| buffered.flush())
     });
     let bytes = stream::unfold(receiver, |mut r| async move { r.recv().await.map(|b| (Ok::<_, io::Error>(b), r)) });
-    let (repo, tag) = name.split_once(':').unwrap_or((name, "latest"));
     // so that a program without a folder is looked up where the other backend looks
-    let options =
-        CreateImageOptionsBuilder::new().from_src("-").repo(repo).tag(tag).changes(vec!["ENV PATH=/usr/bin".into()]);
-    let mut answers = client.create_image(Some(options.build()), Some(body_try_stream(bytes)), None);
+    let options = CreateImageOptionsBuilder::new().from_src("-").changes(vec!["ENV PATH=/usr/bin".into()]).build();
+    let mut answers = client.create_image(Some(options), Some(body_try_stream(bytes)), None);
+    let mut id = None;
     while let Some(answer) = answers.next().await {
-        answer.map_err(asked("import an image"))?;
+        let said = answer.map_err(asked("import an image"))?.status;
+        id = said.filter(|s| s.starts_with("sha256:")).or(id);
     }
     let packed = packing.await.map_err(|e| failed("pack the folder", &e.to_string()))?;
     packed.map_err(|e| SandboxError::RootFs { what: format!("cannot pack it: {e}") })?;
-    Ok(find(client, name).await?.id)
+    let id = id.ok_or_else(|| failed("import an image", "no id was told"))?;
+    let (repo, tag) = name.split_once(':').unwrap_or((name, "latest"));
+    // a name of its own: Podman does not take a tag when it imports
+    let named = TagImageOptionsBuilder::new().repo(repo).tag(tag).build();
+    client.tag_image(&id, Some(named)).await.map_err(asked("name the image"))?;
+    Ok(id)
 }
 
 /// A writer whose pieces go to the daemon.

@@ -14,6 +14,9 @@
 //!   read from the container's cgroup where this process sees it, because the flag comes late.
 //! - An exec's client that goes away leaves its process running: limits end the container, never the connection.
 //! - The end of one of the two outputs is not told: a session's `recv` says `Eof` when both are closed.
+//!
+//! Podman must know owners of a tmpfs and changes of a running container's limits in this API. Podman 4.3 knows neither and is
+//! refused at opening; later ones were not tried.
 mod archive;
 mod collect;
 mod container;

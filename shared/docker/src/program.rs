@@ -1,6 +1,7 @@
 //! The program beside the keeper: an exec that unpacks its files, waits for a word of ours, and becomes the program.
 //!
 //! What must hold: the limits of the run hold before the word is said; of the daemon's environment nothing is left.
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +60,16 @@ pub struct Program {
     pub container: Container,
     pub exec: Exec,
     pub meter: Meter,
-    /// CPU time of the set-up.
-    pub before: Duration,
+    /// What the set-up used.
+    pub before: Before,
+}
+
+/// What was used before the program began, which is not its own.
+#[derive(Default)]
+pub struct Before {
+    pub cpu: Duration,
+    /// Nanoseconds that threads waited for a CPU, by thread; the program is one that unpacked its files.
+    pub waiting: HashMap<i32, u64>,
 }
 
 /// In a container that waits for a run like this, or in a new one.
@@ -85,7 +94,7 @@ async fn start_in(core: &Core, mut container: Container, spec: &Spec) -> Result<
     }
 }
 
-async fn set_up(core: &Core, container: &mut Container, spec: &Spec) -> Result<(Exec, Meter, Duration), SandboxError> {
+async fn set_up(core: &Core, container: &mut Container, spec: &Spec) -> Result<(Exec, Meter, Before), SandboxError> {
     container.put_pristine(&spec.pristine).await?;
     let what = "write the files under /work";
     let mut exec = exec(container, command(core, spec), "/work").await?;
@@ -96,7 +105,8 @@ async fn set_up(core: &Core, container: &mut Container, spec: &Spec) -> Result<(
     output::until_ready(&mut exec.output, "start a program").await?;
     container.limit().await?;
     let meter = Meter::of(container);
-    let before = meter.cpu(container).await.unwrap_or_default();
+    let mut before = Before { cpu: meter.cpu(container).await.unwrap_or_default(), ..Before::default() };
+    meter.sample_waiting(&mut before.waiting);
     let go = async {
         exec.input.write_all(b"\n").await?;
         exec.input.flush().await

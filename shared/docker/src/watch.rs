@@ -85,8 +85,8 @@ impl Watch {
         drop(drained);
         heard.close();
         let (end, usage, collected) = ended?;
-        let waited = Duration::from_nanos(waiting.values().sum());
-        let cpu = usage.cpu.map_or(cpu, |all| all.saturating_sub(program.before).max(cpu));
+        let waited = since(&program.before.waiting, &waiting);
+        let cpu = usage.cpu.map_or(cpu, |all| all.saturating_sub(program.before.cpu).max(cpu));
         let (stdout, stderr, output_cut) = heard.take();
         let idle = end == End::Killed(Why::Wall) && sees_waiting && is_idle(wall, cpu, waited);
         let facts = Facts { output_cut, cpu, wall, idle, ..facts(end, &usage) };
@@ -136,7 +136,7 @@ impl Watch {
     async fn sample(&mut self) {
         let Program { container, meter, before, .. } = &self.program;
         if let Some(all) = meter.cpu(container).await {
-            self.cpu = self.cpu.max(all.saturating_sub(*before));
+            self.cpu = self.cpu.max(all.saturating_sub(before.cpu));
         }
         self.sees_waiting = meter.sample_waiting(&mut self.waiting);
     }
@@ -187,6 +187,12 @@ impl Watch {
     }
 }
 
+/// How long threads waited beyond what they had waited before.
+fn since(before: &HashMap<i32, u64>, now: &HashMap<i32, u64>) -> Duration {
+    let each = now.iter().map(|(thread, all)| all.saturating_sub(before.get(thread).copied().unwrap_or(0)));
+    Duration::from_nanos(each.sum())
+}
+
 fn facts(end: End, usage: &Usage) -> Facts {
     let (exit, signal, timed_out) = match end {
         End::Exited(code) => (i32::try_from(code).ok(), None, false),
@@ -198,6 +204,12 @@ fn facts(end: End, usage: &Usage) -> Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_of_the_set_up_is_not_the_programs() {
+        let (before, now) = (HashMap::from([(1, 500), (2, 7)]), HashMap::from([(1, 600), (3, 40)]));
+        assert_eq!(since(&before, &now), Duration::from_nanos(140));
+    }
 
     #[test]
     fn a_code_is_passed_on_and_a_kill_of_ours_is_a_signal() {

@@ -27,9 +27,3 @@ pub use error::SandboxError;
 pub use helper::{docker_profile, helper_main_if_asked, is_idle};
 pub use namespaces::{Namespaces, NamespacesOptions, Slot, Slots, Warm, WarmOptions};
 pub use rootfs::{Root, RootFs, RootSource, prepare, prepared};
-
-/// The root file system that [`Namespaces`] runs programs in, built in this cache folder if it is not there yet; never to be
-/// written to. A container image can be made of it.
-pub fn root_tree(cache_dir: &std::path::Path) -> Result<std::path::PathBuf, SandboxError> {
-    Ok(RootFs::open(&Root::Host, cache_dir)?.tree)
-}

@@ -1,6 +1,6 @@
 //! The backends of this machine. One that is not there is a skip with its name, and a failure where ROLLMILL_REQUIRE names it.
 use rollmill_docker::{Docker, DockerOptions};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, SandboxError};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, RootSource, Sandbox, SandboxError, prepare};
 
 /// A backend under test.
 pub struct Backend {
@@ -19,15 +19,20 @@ impl Backend {
 
 /// All that open here: namespaces with and without cgroups, and docker.
 pub fn backends() -> Vec<Backend> {
-    let namespaces = |cgroups| {
-        let options = NamespacesOptions { cgroups, ..NamespacesOptions::default() };
-        match Namespaces::open(options) {
-            Ok(opened) => Some(Backend::new(Box::new(opened))),
-            Err(error) => skip("namespaces", &error.to_string()),
-        }
-    };
-    let docker = docker(0).map(|d| Backend::new(Box::new(d)));
-    [namespaces(true), namespaces(false), docker].into_iter().flatten().collect()
+    [namespaces(true), namespaces(false), containers()].into_iter().flatten().collect()
+}
+
+/// Namespaces, with cgroups where this machine gives them, or without.
+pub fn namespaces(cgroups: bool) -> Option<Backend> {
+    match Namespaces::open(NamespacesOptions { cgroups, ..NamespacesOptions::default() }) {
+        Ok(opened) => Some(Backend::new(Box::new(opened))),
+        Err(error) => skip("namespaces", &error.to_string()),
+    }
+}
+
+/// Docker, with a new container for each run.
+pub fn containers() -> Option<Backend> {
+    docker(0).map(|d| Backend::new(Box::new(d)))
 }
 
 /// A container backend with an image of the namespaces backend's root, at the daemon that DOCKER_HOST names
@@ -43,7 +48,7 @@ pub fn docker(warm: usize) -> Option<Docker> {
 }
 
 fn open_docker(warm: usize) -> Result<Docker, SandboxError> {
-    let tree = rollmill_sandbox::root_tree(&NamespacesOptions::default().cache_dir)?;
+    let tree = prepare("host", &RootSource::Host, &NamespacesOptions::default().cache_dir)?.tree;
     // named after the tree's fingerprint, so that it is made once for a daemon
     let print = tree.parent().and_then(|p| p.file_name()).map_or("root".into(), |n| n.to_string_lossy());
     let image = format!("rollmill-root:{print}");

@@ -12,7 +12,7 @@ mod plain;
 mod report;
 
 pub use attacks::all;
-pub use backends::{Backend, backends, docker};
+pub use backends::{Backend, backends, containers, docker, namespaces};
 pub use bait::{Bait, running_with};
 pub use plain::Plain;
 pub use report::{Row, markdown, try_all};

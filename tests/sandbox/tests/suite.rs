@@ -1,16 +1,28 @@
 //! Every attack is stopped by every backend, and the unsafe control falls to each that is harmless.
-use rollmill_sandbox_suite::{Bait, Plain, Verdict, all, backends, try_all};
+use rollmill_sandbox_suite::{Backend, Bait, Plain, Verdict, all, containers, namespaces, try_all};
+
+fn stops_everything(backend: Option<Backend>) {
+    let Some(backend) = backend else { return };
+    let row = try_all(&backend.name, &*backend.sandbox, &Bait::new().expect("bait"), false);
+    let attacks = all();
+    let tried = attacks.iter().zip(&row.verdicts);
+    let wrong: Vec<_> = tried.filter(|(_, v)| **v != Some(Verdict::Stopped)).map(|(a, v)| (a.name, v)).collect();
+    assert!(wrong.is_empty(), "{}: {} of {} attacks:\n{wrong:#?}", row.name, wrong.len(), attacks.len());
+}
 
 #[test]
-fn every_backend_stops_every_attack() {
-    let bait = Bait::new().expect("bait");
-    for backend in backends() {
-        let row = try_all(&backend.name, &*backend.sandbox, &bait, false);
-        let attacks = all();
-        let tried = attacks.iter().zip(&row.verdicts);
-        let wrong: Vec<_> = tried.filter(|(_, v)| **v != Some(Verdict::Stopped)).map(|(a, v)| (a.name, v)).collect();
-        assert!(wrong.is_empty(), "{}: {} of {} attacks:\n{wrong:#?}", row.name, wrong.len(), attacks.len());
-    }
+fn namespaces_with_cgroups_stop_every_attack() {
+    stops_everything(namespaces(true));
+}
+
+#[test]
+fn namespaces_without_cgroups_stop_every_attack() {
+    stops_everything(namespaces(false));
+}
+
+#[test]
+fn docker_stops_every_attack() {
+    stops_everything(containers());
 }
 
 #[test]
