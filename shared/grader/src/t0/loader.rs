@@ -132,7 +132,7 @@ impl<'a> Loader<'a> {
                 }
                 Reply::Answer(_) => Failure::new(CaseOutcome::Protocol, "an answer to another question"),
                 Reply::Protocol(what) => Failure::new(CaseOutcome::Protocol, what),
-                Reply::Ended => self.ended(&worker.finish()?)?,
+                Reply::Ended => self.ended(&worker.finish()?, limit)?,
                 Reply::Late => {
                     let facts = if outlast { worker.outlast()? } else { worker.finish()? };
                     let busy = spent_cpu(facts.cpu.saturating_sub(before), limit);
@@ -151,13 +151,13 @@ impl<'a> Loader<'a> {
         }))
     }
 
-    /// Why a worker's pipe was closed, from the facts of the sandbox.
-    pub fn ended(&self, facts: &Facts) -> Result<Failure, GradeError> {
+    /// Why a worker's pipe was closed, from the facts of the sandbox; `allowed` is the CPU time it had.
+    pub fn ended(&self, facts: &Facts, allowed: Duration) -> Result<Failure, GradeError> {
         if facts.oom {
             return Ok(Failure::new(CaseOutcome::Oom, "the memory limit was exceeded"));
         }
         if facts.timed_out {
-            return if at_fault(facts, self.opts.per_call) { Ok(late()) } else { Err(overloaded(facts)) };
+            return if at_fault(facts, allowed) { Ok(late()) } else { Err(overloaded(facts)) };
         }
         let how = match (facts.exit, facts.signal) {
             (Some(code), _) => format!("the process ended with exit code {code}"),

@@ -7,7 +7,6 @@ use super::call::{Asked, Call};
 use super::judge::Judge;
 use super::loader::{Load, Loader, Refusal, late};
 use super::order::order;
-use super::peer::MARGIN;
 use super::verdict::{CaseOutcome, Failure, SuiteResult};
 use super::worker::Worker;
 use super::{GradeError, Solution, T0Options};
@@ -105,12 +104,12 @@ impl Suite<'_> {
                 Ok(Step::last(Err(Failure::new(CaseOutcome::Protocol, what))))
             }
             Asked::Ended => {
-                let ours = worker.own_time() > MARGIN / 2;
+                let (lost, allowed) = (worker.lost_time(), worker.allowance(Duration::ZERO, self.loader.opts.per_call));
                 let facts = self.loader.retire(worker)?;
-                if facts.timed_out && ours {
-                    return self.again(index, Duration::ZERO); // this side was slow, and the worker's life ran out meanwhile
+                if facts.timed_out && lost {
+                    return self.again(index, Duration::ZERO); // its life ran out meanwhile
                 }
-                Ok(Step::last(Err(self.loader.ended(&facts)?)))
+                Ok(Step::last(Err(self.loader.ended(&facts, allowed)?)))
             }
             Asked::Late { limit, .. } if limit < self.loader.opts.per_call => {
                 self.loader.spent += worker.waited();
@@ -152,13 +151,15 @@ impl Suite<'_> {
                 Err(Failure::new(CaseOutcome::Protocol, what))
             }
             Asked::Ended => {
+                let allowed = worker.allowance(age, self.loader.opts.per_call);
                 let facts = self.loader.retire(worker)?;
-                Err(self.loader.ended(&facts)?)
+                Err(self.loader.ended(&facts, allowed)?)
             }
             Asked::Late { before, .. } => {
+                let allowed = worker.allowance(before, self.loader.opts.per_call);
                 self.loader.spent += worker.waited();
                 let facts = worker.outlast()?;
-                if !at_fault(&facts, before + self.loader.opts.per_call) {
+                if !at_fault(&facts, allowed) {
                     return Err(overloaded(&facts));
                 }
                 Err(late())
