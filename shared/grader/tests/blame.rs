@@ -183,6 +183,13 @@ fn a_call_that_got_no_cpu_is_asked_again_alone() {
     assert_eq!(again(Call::Hangs(facts(1100, 4000, false))).unwrap(), Timeout, "slowly, but it got its second of cpu");
     let error = again(Call::Hangs(facts(500, 4000, false))).unwrap_err();
     assert!(matches!(error, GradeError::Overloaded { cpu_ms: 500, wall_ms: 4000 }) && error.is_transient());
+    let itself = Facts { timed_out: false, signal: None, ..facts(500, 1800, false) };
+    assert_eq!(
+        again(Call::Hangs(Facts { oom: true, ..itself.clone() })).unwrap(),
+        Oom,
+        "slowly, but beyond its memory"
+    );
+    assert_eq!(again(Call::Hangs(Facts { exit: Some(0), ..itself })).unwrap(), Died);
 }
 
 #[test]
@@ -213,6 +220,13 @@ fn calls_of_written_tests_follow_the_same_rules() {
     assert_eq!(again(Call::Hangs(facts(1100, 4000, false))).unwrap(), Timeout, "slowly, but it got its second of cpu");
     let error = again(Call::Hangs(facts(500, 4000, false))).unwrap_err();
     assert!(matches!(error, GradeError::Overloaded { cpu_ms: 500, wall_ms: 4000 }) && error.is_transient());
+    let itself = Facts { timed_out: false, signal: None, ..facts(500, 1800, false) };
+    assert_eq!(
+        again(Call::Hangs(Facts { oom: true, ..itself.clone() })).unwrap(),
+        Oom,
+        "slowly, but beyond its memory"
+    );
+    assert_eq!(again(Call::Hangs(Facts { exit: Some(0), ..itself })).unwrap(), Died);
     let ends = |facts| proxied(&[Call::Ends(facts)], None, TOTAL);
     assert_eq!(ends(Facts { exit: Some(0), ..Facts::default() }).unwrap(), Died);
     assert_eq!(ends(Facts { oom: true, signal: Some(9), ..Facts::default() }).unwrap(), Oom);

@@ -5,10 +5,10 @@
 use super::order::ticket;
 use super::peer::Life;
 use super::protocol::{Answer, Ask};
-use super::verdict::{CaseOutcome, Failure, clip};
+use super::verdict::{CaseOutcome, clip};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu, why_ended};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 
@@ -136,11 +136,13 @@ impl<'a> Loader<'a> {
                 Reply::Late => {
                     let facts = if outlast { worker.outlast()? } else { worker.finish()? };
                     let busy = spent_cpu(facts.cpu.saturating_sub(before), limit);
-                    let at_fault = busy || (outlast && at_fault(&facts, limit));
-                    if !at_fault {
-                        return Ok(Load::Starved(facts));
+                    match outlast && ended_itself(&facts) {
+                        true => self.ended(&facts, limit)?,
+                        false if busy || (outlast && at_fault(&facts, limit)) => {
+                            Failure::new(CaseOutcome::Timeout, "loading took too long")
+                        }
+                        false => return Ok(Load::Starved(facts)),
                     }
-                    Failure::new(CaseOutcome::Timeout, "loading took too long")
                 }
             };
             return Ok(Load::Refused(Refusal { compiled, failure }));
@@ -153,18 +155,8 @@ impl<'a> Loader<'a> {
 
     /// Why a worker's pipe was closed, from the facts of the sandbox; `allowed` is the CPU time it had.
     pub fn ended(&self, facts: &Facts, allowed: Duration) -> Result<Failure, GradeError> {
-        if facts.oom {
-            return Ok(Failure::new(CaseOutcome::Oom, "the memory limit was exceeded"));
-        }
-        if facts.timed_out {
-            return if at_fault(facts, allowed) { Ok(late()) } else { Err(overloaded(facts)) };
-        }
-        let how = match (facts.exit, facts.signal) {
-            (Some(code), _) => format!("the process ended with exit code {code}"),
-            (None, Some(signal)) => format!("the process was ended by signal {signal}"),
-            (None, None) => "the process ended".to_owned(),
-        };
-        Ok(Failure::new(CaseOutcome::Died, how))
+        let failure = why_ended(facts, allowed)?;
+        Ok(if failure.outcome == CaseOutcome::Timeout { late() } else { failure })
     }
 
     /// Ends a worker; what it was waited for stays spent.

@@ -9,10 +9,10 @@ use super::loader::{Load, Loader, Refusal, late};
 use super::pass_on::{Refused, answer_to, checked_use, request_of};
 use super::peer::Life;
 use super::tester::{Order, Said, Tester, Told, Use};
-use super::verdict::{CaseOutcome, Failure, SuiteResult};
+use super::verdict::{CaseOutcome, SuiteResult};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 
@@ -268,10 +268,14 @@ impl Suite<'_> {
             self.loader.spent += pair.worker.waited();
             let waited = self.loader.spent;
             let facts = pair.worker.outlast()?;
+            if repeated && ended_itself(&facts) {
+                return Ok(End::Ended(self.loader.ended(&facts, single)?));
+            }
             // A worker that mostly waited for the tests was not idle by itself.
             let facts = Facts { idle: facts.idle && own * 2 < facts.wall, ..facts };
             let allowed = if repeated { single } else { opts.total };
-            if !at_fault(&facts, allowed) && (repeated || !spent_cpu(facts.cpu, waited)) {
+            let fault = ended_itself(&facts) || at_fault(&facts, allowed);
+            if !fault && (repeated || !spent_cpu(facts.cpu, waited)) {
                 return Err(overloaded(&facts));
             }
             let used_up = || Failure::new(CaseOutcome::Timeout, "the time for all calls was used up");

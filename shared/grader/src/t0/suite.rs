@@ -7,10 +7,10 @@ use super::call::{Asked, Call};
 use super::judge::Judge;
 use super::loader::{Load, Loader, Refusal, late};
 use super::order::order;
-use super::verdict::{CaseOutcome, Failure, SuiteResult};
+use super::verdict::{CaseOutcome, SuiteResult};
 use super::worker::Worker;
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu};
 use crate::cases::Case;
 use rollmill_sandbox::Sandbox;
 use std::time::Duration;
@@ -115,7 +115,8 @@ impl Suite<'_> {
                 self.loader.spent += worker.waited();
                 let waited = self.loader.spent;
                 let facts = worker.outlast()?;
-                if !at_fault(&facts, self.loader.opts.total) && !spent_cpu(facts.cpu, waited) {
+                let fault = ended_itself(&facts) || at_fault(&facts, self.loader.opts.total);
+                if !fault && !spent_cpu(facts.cpu, waited) {
                     return Err(overloaded(&facts));
                 }
                 let failure = Failure::new(CaseOutcome::Timeout, "the time for all calls was used up");
@@ -159,10 +160,11 @@ impl Suite<'_> {
                 let allowed = worker.allowance(before, self.loader.opts.per_call);
                 self.loader.spent += worker.waited();
                 let facts = worker.outlast()?;
-                if !at_fault(&facts, allowed) {
-                    return Err(overloaded(&facts));
+                match ended_itself(&facts) {
+                    true => Err(self.loader.ended(&facts, allowed)?),
+                    false if at_fault(&facts, allowed) => Err(late()),
+                    false => return Err(overloaded(&facts)),
                 }
-                Err(late())
             }
         };
         Ok(Step::last(result))
