@@ -40,7 +40,7 @@ fn blamed_by_the_clock(sandbox: &dyn Sandbox) -> bool {
 #[test]
 fn no_honest_solution_is_harmed() {
     let sandbox = sandbox();
-    let busy = spinners(&sandbox);
+    let busy = spinners(sandbox);
     let opts = T0Options { per_call: CALL, total: Duration::from_secs(3), ..T0Options::default() };
     let solution = Solution::from_source(HONEST);
     let cases = [1, 2].map(|x| Case::exact(vec![Value::int(x)], Value::int(x)));
@@ -53,9 +53,9 @@ fn no_honest_solution_is_harmed() {
     let mut found: Vec<String> = Vec::new();
     let mut blamed = 0;
     for _ in 0..4 {
-        blamed += u32::from(blamed_by_the_clock(&sandbox));
-        found.extend(harmed(grade(&sandbox, &solution, "f", &cases, &opts)));
-        found.extend(harmed(grade_tests(&sandbox, &solution, "f", &tests, &opts)));
+        blamed += u32::from(blamed_by_the_clock(sandbox));
+        found.extend(harmed(grade(sandbox, &solution, "f", &cases, &opts)));
+        found.extend(harmed(grade_tests(sandbox, &solution, "f", &tests, &opts)));
     }
     drop(busy);
     assert!(found.is_empty(), "{found:#?}");

@@ -67,7 +67,11 @@ fn sample(rows: Vec<Row>, seed: u64) -> Vec<Row> {
 fn all_pass(rows: &[Row]) {
     let failed: Vec<String> = rows
         .iter()
-        .filter_map(|row| {
+        .enumerate()
+        .filter_map(|(done, row)| {
+            if done % 100 == 0 {
+                eprintln!("{done} of {}", rows.len());
+            }
             let result = grade(row, &row.reference);
             let passed = result.passed == result.total && result.total > 0;
             (!passed).then(|| format!("{}: {:?} {:?}", row.name, result.import_error, result.verdicts))
