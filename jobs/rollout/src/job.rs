@@ -1,7 +1,7 @@
 //! The job side of a rollout: one key, one trajectory.
 
 use crate::act::{ActConfig, ActError, ActTask, Acted, act};
-use crate::tester::{VisibleTests, as_assert};
+use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
 use async_trait::async_trait;
 use rollmill_grader::{Case, T0Options, parse_cases};
@@ -119,7 +119,7 @@ fn split_key(key: &str) -> (&str, u32) {
 fn ready(task: Task) -> Result<Ready, JobError> {
     let visible = parse_cases(&task.visible_tests)
         .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
-    let asserts = visible.iter().map(|c| as_assert(&task.entry_point, c)).collect();
+    let asserts = visible.iter().map(|c| c.to_python(&task.entry_point)).collect();
     Ok(Ready { task, visible: Arc::new(visible), asserts })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::act::{Tested, Tester, TesterError};
 use async_trait::async_trait;
-use rollmill_grader::{Case, Comparator, GradeError, Solution, T0Options, grade, visible_output};
+use rollmill_grader::{Case, GradeError, Solution, T0Options, grade, visible_output};
 use rollmill_policy::endpoint::Next;
 use rollmill_sandbox::Sandbox;
 use std::sync::Arc;
@@ -48,19 +48,5 @@ fn next(e: &GradeError) -> Next {
         GradeError::Arguments { .. } | GradeError::Task(_) => Next::GiveUpItem,
         e if e.is_transient() => Next::Retry,
         _ => Next::Stop,
-    }
-}
-
-/// A case as a policy reads it: `assert f(1) == 2`.
-pub fn as_assert(entry_point: &str, case: &Case) -> String {
-    let args: Vec<String> = case.args.iter().map(|a| a.to_literal()).collect();
-    let call = format!("{entry_point}({})", args.join(", "));
-    let expected = case.expected.to_literal();
-    match (&case.expect_exception, &case.comparator) {
-        (Some(name), _) => format!("{call}  # raises {name}"),
-        (None, Comparator::Truthy) => format!("assert {call}"),
-        (None, Comparator::Falsy) => format!("assert not {call}"),
-        (None, Comparator::Approx { abs, .. }) => format!("assert abs({call} - {expected}) <= {abs:?}"),
-        (None, _) => format!("assert {call} == {expected}"),
     }
 }

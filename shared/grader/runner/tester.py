@@ -1,6 +1,6 @@
 # Runs the tests and predicates of a task in a sandbox of their own, against a solution in another one.
 #
-# Run as `python3 -s -S -B -c <wire.py, pytest.py and this text>`. In: tests and the order to run one. Out: calls of the
+# Run as `python3 -s -S -B -c <wire.py, pytest.py as the text PYTEST, and this text>`. In: tests and the order to run one. Out: calls of the
 # solution, which the trusted side passes on, and how the test ended. Nothing of the solution runs here: what comes from it
 # is data, or a Handle, a number that stands for an object there. A handle never tells comparison, truth, hash or length.
 
@@ -208,7 +208,9 @@ def main():
         if any("random" in text for text in texts):
             import random  # seeded before each test
         if any("pytest" in text for text in texts):
-            sys.modules["pytest"] = stand_in_for_pytest(type(sys), give_up)
+            stand_in = {}
+            exec(PYTEST, stand_in)
+            sys.modules["pytest"] = stand_in["stand_in_for_pytest"](type(sys), give_up)
         try:
             exec(compile(request["setup"], "<setup>", "exec"), names)
             if "." not in entry:

@@ -64,6 +64,11 @@ pub(crate) fn at_fault(facts: &Facts, allowed: Duration) -> bool {
     facts.idle || spent_cpu(facts.cpu, facts.wall) || facts.cpu >= allowed
 }
 
+/// Whether a process that was waited for beyond its limit ended by its own doing.
+pub(crate) fn ended_itself(facts: &Facts) -> bool {
+    facts.oom || (!facts.timed_out && facts.exit.is_some())
+}
+
 /// The error for a limit that passed without the solution's fault.
 pub(crate) fn overloaded(facts: &Facts) -> GradeError {
     let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
@@ -88,5 +93,17 @@ mod tests {
         assert!(at_fault(&facts(10, true), allowed));
         assert!(at_fault(&facts(400, false), allowed));
         assert!(!at_fault(&facts(100, false), allowed));
+    }
+
+    #[test]
+    fn out_of_memory_and_an_exit_are_its_own_doing() {
+        let facts = |oom, timed_out, exit| Facts { oom, timed_out, exit, ..Facts::default() };
+        assert!(ended_itself(&facts(true, false, None)));
+        assert!(ended_itself(&facts(false, false, Some(0))));
+        assert!(!ended_itself(&facts(false, true, None)));
+        assert!(
+            !ended_itself(&facts(false, false, None)),
+            "killed from outside, after a limit that was not kept in time"
+        );
     }
 }

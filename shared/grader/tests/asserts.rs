@@ -172,7 +172,7 @@ fn grade_source(source: &str, cases: &[CaseText]) -> SuiteResult {
     let parsed: Vec<_> = cases.iter().map(|c| c.to_case().unwrap()).collect();
     let solution = Solution::from_source(source);
     loop {
-        match grade(&sandbox, &solution, &cases[0].entry_point, &parsed, &T0Options::default()) {
+        match grade(sandbox, &solution, &cases[0].entry_point, &parsed, &T0Options::default()) {
             Err(GradeError::Overloaded { .. }) => continue,
             result => return result.unwrap(),
         }

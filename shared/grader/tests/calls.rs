@@ -156,7 +156,7 @@ fn a_predicate_is_asked_once_for_a_value() {
 fn a_predicate_that_cannot_be_used_is_the_tasks_fault() {
     let solution = Solution::from_source("def f(x): return x\n");
     for source in ["def accept(", "x = 1", "raise ValueError", "import os\ndef accept(args, got): os._exit(0)\n"] {
-        let error = grade(&sandbox(), &solution, "f", &[predicate(source, 1)], &options()).unwrap_err();
+        let error = grade(sandbox(), &solution, "f", &[predicate(source, 1)], &options()).unwrap_err();
         assert!(matches!(error, GradeError::Task(_)) && !error.is_transient(), "{source}: {error}");
     }
     let endless = predicate("def accept(args, got):\n    while got: pass\n    return True\n", 1);
@@ -169,7 +169,7 @@ fn a_task_bears_what_its_reference_survives() {
     let bears = |source: &str| {
         let opts = T0Options { total: Duration::from_secs(60), ..options() };
         for _ in 0..20 {
-            match bearing(&sandbox(), &Solution::from_source(source), "f", &cases, &opts) {
+            match bearing(sandbox(), &Solution::from_source(source), "f", &cases, &opts) {
                 Err(e) if e.is_transient() => eprintln!("again: {e}"),
                 result => return result.unwrap(),
             }

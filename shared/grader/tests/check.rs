@@ -10,7 +10,7 @@ use sandboxed::{files, sandbox, settled};
 
 fn asked(question: &Check, code: &[(&str, &str)]) -> Result<CheckVerdict, GradeError> {
     let sandbox = sandbox();
-    settled(|| check(&sandbox, question, &files(code), &files(&[("a.py", "x = 1\n")]), 7))
+    settled(|| check(sandbox, question, &files(code), &files(&[("a.py", "x = 1\n")]), 7))
 }
 
 fn passes(question: &Check, code: &[(&str, &str)]) -> bool {
@@ -63,7 +63,7 @@ fn a_tasks_script_decides_and_its_prints_do_not() {
         (vec![("a.txt", ""), ("b.txt", "")], true, ""),
         (vec![("x", "")], false, "the check cannot read these files"),
     ] {
-        let verdict = settled(|| check(&sandbox, &question, &files(&code), &control, 7)).unwrap();
+        let verdict = settled(|| check(sandbox, &question, &files(&code), &control, 7)).unwrap();
         assert_eq!((verdict.passed, verdict.remark.as_str()), (passed, remark));
     }
 }

@@ -20,7 +20,7 @@ fn options() -> T1Options {
 fn graded(language: Language, source: &str, cases: &[ProgramCase], checker: Option<&str>) -> SuiteResult {
     let suite = Programs { language, cases, checker };
     let sandbox = sandbox();
-    settled(|| grade_programs(&sandbox, &language.solution(source), &suite, &options())).unwrap()
+    settled(|| grade_programs(sandbox, &language.solution(source), &suite, &options())).unwrap()
 }
 
 /// Reads numbers, prints their sum.
@@ -79,7 +79,7 @@ fn what_does_not_compile() {
     let nothing = rollmill_grader::Solution { files: vec![], main: "main.py".into() };
     let cases = sums();
     let suite = Programs { language: Language::Python, cases: &cases, checker: None };
-    let result = grade_programs(&sandbox(), &nothing, &suite, &options()).unwrap();
+    let result = grade_programs(sandbox(), &nothing, &suite, &options()).unwrap();
     assert_eq!((result.compiled, result.passed), (false, 0));
 }
 
@@ -111,7 +111,7 @@ fn a_suite_has_one_budget() {
     let opts = T1Options { total: Duration::from_secs(2), ..options() };
     let sandbox = sandbox();
     let solution = Language::Python.solution("while True: pass");
-    let result = settled(|| grade_programs(&sandbox, &solution, &suite, &opts)).unwrap();
+    let result = settled(|| grade_programs(sandbox, &solution, &suite, &opts)).unwrap();
     assert_eq!(outcomes(&result), vec![Timeout; 4]);
     assert_eq!(result.verdicts[3].detail, "the time for all cases was used up");
 }
@@ -149,7 +149,7 @@ fn a_checker_that_breaks_is_the_tasks_fault_only_if_it_breaks_by_itself() {
     let solution = Language::Python.solution("print('nonsense')");
     let ask = |checker: Option<&str>| {
         let suite = Programs { language: Language::Python, cases: &cases, checker };
-        settled(|| grade_programs(&sandbox, &solution, &suite, &options()))
+        settled(|| grade_programs(sandbox, &solution, &suite, &options()))
     };
     assert_eq!(outcomes(&ask(Some(PAIR)).unwrap()), [Wrong]);
     for broken in ["def check(i, e, o): return 1", "x", "import os; os._exit(0)"] {
@@ -251,7 +251,7 @@ fn a_missing_tool_stops_the_run() {
         let argv = ["sh", "-c", "command -v go"].map(str::to_owned).to_vec();
         sandbox().run(&Spec { argv, limits: Limits::default(), ..Spec::default() }).unwrap().facts.exit == Some(0)
     };
-    let result = grade_programs(&sandbox(), &Language::Go.solution("package main"), &suite, &options());
+    let result = grade_programs(sandbox(), &Language::Go.solution("package main"), &suite, &options());
     match result {
         Err(e @ GradeError::Worker(_)) => assert!(!has_go && e.to_string().contains("no go"), "{e}"),
         other => assert!(has_go && other.unwrap().total == 3),

@@ -261,10 +261,10 @@ fn tests_that_cannot_be_used_are_the_tasks_fault() {
         "class Test: pass",
     ] {
         let tests = TestSource { tests: vec![test.to_owned()], ..TestSource::default() };
-        let error = grade_tests(&sandbox(), &solution, "f", &tests, &options()).unwrap_err();
+        let error = grade_tests(sandbox(), &solution, "f", &tests, &options()).unwrap_err();
         assert!(matches!(error, GradeError::Task(_)) && !error.is_transient(), "{test}: {error}");
     }
-    let none = grade_tests(&sandbox(), &solution, "f", &TestSource::default(), &options()).unwrap_err();
+    let none = grade_tests(sandbox(), &solution, "f", &TestSource::default(), &options()).unwrap_err();
     assert!(matches!(none, GradeError::Task(_)));
 }
 

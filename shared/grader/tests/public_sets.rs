@@ -11,6 +11,7 @@ mod sandboxed;
 use public::{Row, data, humaneval, mbpp};
 use rollmill_grader::{Solution, SuiteResult, T0Options, TestSource};
 use sandboxed::proxied;
+use std::time::Duration;
 
 /// Their references use a class that nothing defines.
 const BROKEN: &[&str] = &["MBPP/367", "MBPP/927"];
@@ -38,7 +39,9 @@ fn suite(row: &Row) -> (String, TestSource) {
 
 fn grade(row: &Row, source: &str) -> SuiteResult {
     let (entry, tests) = suite(row);
-    proxied(&Solution::from_source(&source.replace("ENTRY", &entry)), &entry, &tests, &T0Options::default())
+    // Nothing here is about time, and some references need seconds of CPU.
+    let opts = T0Options { per_call: Duration::from_secs(60), total: Duration::from_secs(300), ..T0Options::default() };
+    proxied(&Solution::from_source(&source.replace("ENTRY", &entry)), &entry, &tests, &opts)
 }
 
 fn rows(test: &str) -> Option<Vec<Row>> {
@@ -64,7 +67,11 @@ fn sample(rows: Vec<Row>, seed: u64) -> Vec<Row> {
 fn all_pass(rows: &[Row]) {
     let failed: Vec<String> = rows
         .iter()
-        .filter_map(|row| {
+        .enumerate()
+        .filter_map(|(done, row)| {
+            if done % 100 == 0 {
+                eprintln!("{done} of {}", rows.len());
+            }
             let result = grade(row, &row.reference);
             let passed = result.passed == result.total && result.total > 0;
             (!passed).then(|| format!("{}: {:?} {:?}", row.name, result.import_error, result.verdicts))

@@ -53,7 +53,7 @@ fn options() -> ServerOptions {
 fn graded(source: &str) -> SuiteResult {
     let sessions = parse_sessions(SESSIONS).unwrap();
     let (sandbox, solution) = (sandbox(), Language::Python.solution(source));
-    settled(|| grade_servers(&sandbox, &solution, Language::Python, &sessions, &options())).unwrap()
+    settled(|| grade_servers(sandbox, &solution, Language::Python, &sessions, &options())).unwrap()
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn solutions_that_cannot_be_loaded() {
         assert!(memory_error || error.contains(message), "{source}: {error}");
     }
     let missing = Solution { files: vec![], main: "solution.py".into() };
-    let result = grade(&sandbox(), &missing, "f", &cases, &options()).unwrap();
+    let result = grade(sandbox(), &missing, "f", &cases, &options()).unwrap();
     assert_eq!((result.compiled, outcomes(&result)), (false, vec![NoFunction; 2]));
 }
 
@@ -88,7 +88,7 @@ fn restarts_are_bounded() {
     let cases: Vec<Case> = (0..6).map(|i| Case::exact(vec![Value::int(i)], Value::int(i))).collect();
     let opts = T0Options { restarts: 2, ..options() };
     let solution = Solution::from_source("import os\ndef f(x): os._exit(0)\n");
-    let result = grade(&sandbox(), &solution, "f", &cases, &opts).unwrap();
+    let result = grade(sandbox(), &solution, "f", &cases, &opts).unwrap();
     assert_eq!(outcomes(&result), [Died; 6]);
     assert_eq!(result.verdicts.iter().filter(|v| v.detail.starts_with("not called")).count(), 3);
 }
@@ -253,7 +253,7 @@ fn several_files_methods_and_ordinary_surroundings() {
     ];
     let solution = Solution { files, main: "solution.py".into() };
     let cases = [case("(2,)", "[1, 4, 'solution', '/work', True]"), case("(3,)", "[1, 6, 'solution', '/work', True]")];
-    let result = grade(&sandbox(), &solution, "Solution.f", &cases, &T0Options { repeat: 2, ..options() }).unwrap();
+    let result = grade(sandbox(), &solution, "Solution.f", &cases, &T0Options { repeat: 2, ..options() }).unwrap();
     assert_eq!(result.passed, 2, "{result:?}");
 }
 
@@ -262,11 +262,11 @@ fn order_depends_on_the_seed_and_results_do_not_depend_on_the_hash_seed() {
     let cases: Vec<Case> = (0..8).map(|i| Case::exact(vec![Value::int(i)], Value::int(i))).collect();
     let counting = Solution::from_source("n = -1\ndef f(x):\n    global n\n    n += 1\n    return n\n");
     let sandbox = sandbox();
-    let by = |seed| grade(&sandbox, &counting, "f", &cases, &T0Options { seed, ..options() }).unwrap();
+    let by = |seed| grade(sandbox, &counting, "f", &cases, &T0Options { seed, ..options() }).unwrap();
     assert_eq!(by(1), by(1));
     assert!((1..4).any(|seed| by(seed).passed < 8), "a solution that counts calls passes in every order");
     let order = Solution::from_source("def f(x): return list({'a', 'b', 'c', 'd', str(x)})\n");
-    let lists = |seed| grade(&sandbox, &order, "f", &cases, &T0Options { seed, ..options() }).unwrap().verdicts;
+    let lists = |seed| grade(sandbox, &order, "f", &cases, &T0Options { seed, ..options() }).unwrap().verdicts;
     assert_eq!(lists(1), lists(2));
 }
 
@@ -274,18 +274,18 @@ fn order_depends_on_the_seed_and_results_do_not_depend_on_the_hash_seed() {
 fn repeated_calls_get_fresh_arguments() {
     let cases = [case("([3, 1, 2],)", "[1, 2, 3]")];
     let solution = Solution::from_source("def f(x):\n    x.sort()\n    y = list(x)\n    x.append(0)\n    return y\n");
-    let result = grade(&sandbox(), &solution, "f", &cases, &T0Options { repeat: 5, ..options() }).unwrap();
+    let result = grade(sandbox(), &solution, "f", &cases, &T0Options { repeat: 5, ..options() }).unwrap();
     assert_eq!(result.passed, 1);
     let flaky =
         Solution::from_source("n = 0\ndef f(x):\n    global n\n    n += 1\n    return sorted(x) if n < 3 else 0\n");
-    let result = grade(&sandbox(), &flaky, "f", &cases, &T0Options { repeat: 5, ..options() }).unwrap();
+    let result = grade(sandbox(), &flaky, "f", &cases, &T0Options { repeat: 5, ..options() }).unwrap();
     assert_eq!(outcomes(&result), [Wrong]);
 }
 
 #[test]
 fn what_cannot_be_sent_is_no_verdict() {
     let cases = [Case::exact(vec![Value::Opaque { type_name: "x".into() }], Value::None)];
-    let error = grade(&sandbox(), &Solution::from_source("def f(x): pass"), "f", &cases, &options()).unwrap_err();
+    let error = grade(sandbox(), &Solution::from_source("def f(x): pass"), "f", &cases, &options()).unwrap_err();
     assert!(matches!(error, GradeError::Arguments { index: 0, .. }) && !error.is_transient());
 }
 

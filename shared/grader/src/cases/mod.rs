@@ -25,6 +25,7 @@
 
 mod parse;
 mod render;
+mod show;
 
 pub use parse::parse_cases;
 pub use render::render_cases;

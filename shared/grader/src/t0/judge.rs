@@ -3,8 +3,9 @@
 
 use super::predicate::Predicates;
 use super::protocol::Answer;
-use super::verdict::{CaseOutcome, Failure, clip};
+use super::verdict::{CaseOutcome, clip};
 use super::{GradeError, T0Options};
+use crate::blame::Failure;
 use crate::cases::{Case, Message, Step};
 use crate::codec::{self, Node};
 use crate::compare::Comparator;

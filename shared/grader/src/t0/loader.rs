@@ -5,10 +5,10 @@
 use super::order::ticket;
 use super::peer::Life;
 use super::protocol::{Answer, Ask};
-use super::verdict::{CaseOutcome, Failure, clip};
+use super::verdict::{CaseOutcome, clip};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu, why_ended};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 
@@ -132,15 +132,17 @@ impl<'a> Loader<'a> {
                 }
                 Reply::Answer(_) => Failure::new(CaseOutcome::Protocol, "an answer to another question"),
                 Reply::Protocol(what) => Failure::new(CaseOutcome::Protocol, what),
-                Reply::Ended => self.ended(&worker.finish()?)?,
+                Reply::Ended => self.ended(&worker.finish()?, limit)?,
                 Reply::Late => {
                     let facts = if outlast { worker.outlast()? } else { worker.finish()? };
                     let busy = spent_cpu(facts.cpu.saturating_sub(before), limit);
-                    let at_fault = busy || (outlast && at_fault(&facts, limit));
-                    if !at_fault {
-                        return Ok(Load::Starved(facts));
+                    match outlast && ended_itself(&facts) {
+                        true => self.ended(&facts, limit)?,
+                        false if busy || (outlast && at_fault(&facts, limit)) => {
+                            Failure::new(CaseOutcome::Timeout, "loading took too long")
+                        }
+                        false => return Ok(Load::Starved(facts)),
                     }
-                    Failure::new(CaseOutcome::Timeout, "loading took too long")
                 }
             };
             return Ok(Load::Refused(Refusal { compiled, failure }));
@@ -151,20 +153,10 @@ impl<'a> Loader<'a> {
         }))
     }
 
-    /// Why a worker's pipe was closed, from the facts of the sandbox.
-    pub fn ended(&self, facts: &Facts) -> Result<Failure, GradeError> {
-        if facts.oom {
-            return Ok(Failure::new(CaseOutcome::Oom, "the memory limit was exceeded"));
-        }
-        if facts.timed_out {
-            return if at_fault(facts, self.opts.per_call) { Ok(late()) } else { Err(overloaded(facts)) };
-        }
-        let how = match (facts.exit, facts.signal) {
-            (Some(code), _) => format!("the process ended with exit code {code}"),
-            (None, Some(signal)) => format!("the process was ended by signal {signal}"),
-            (None, None) => "the process ended".to_owned(),
-        };
-        Ok(Failure::new(CaseOutcome::Died, how))
+    /// Why a worker's pipe was closed, from the facts of the sandbox; `allowed` is the CPU time it had.
+    pub fn ended(&self, facts: &Facts, allowed: Duration) -> Result<Failure, GradeError> {
+        let failure = why_ended(facts, allowed)?;
+        Ok(if failure.outcome == CaseOutcome::Timeout { late() } else { failure })
     }
 
     /// Ends a worker; what it was waited for stays spent.

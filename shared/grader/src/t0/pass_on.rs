@@ -6,7 +6,8 @@
 use super::GradeError;
 use super::protocol::{Answer, Ask, How, With};
 use super::tester::{Told, Use};
-use super::verdict::{CaseOutcome, Failure};
+use super::verdict::CaseOutcome;
+use crate::blame::Failure;
 use crate::codec::{self, MAX_FRAME, Node};
 
 /// Built-in exceptions that a test may see, which all can be made of one message. `AssertionError`, what skips a test, and

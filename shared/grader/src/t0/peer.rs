@@ -118,6 +118,11 @@ impl Peer {
         self.started.elapsed()
     }
 
+    /// Time spent waiting for it until [`Peer::loaded`].
+    pub fn loading(&self) -> Duration {
+        self.loading
+    }
+
     /// Time of its life in which it waited for this side.
     pub fn own_time(&self) -> Duration {
         self.age().saturating_sub(self.waited + self.loading)

@@ -7,12 +7,12 @@
 
 use super::loader::{Load, Loader, Refusal, late};
 use super::pass_on::{Refused, answer_to, checked_use, request_of};
-use super::peer::{Life, MARGIN};
+use super::peer::Life;
 use super::tester::{Order, Said, Tester, Told, Use};
-use super::verdict::{CaseOutcome, Failure, SuiteResult};
+use super::verdict::{CaseOutcome, SuiteResult};
 use super::worker::{Reply, Worker};
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu};
 use rollmill_sandbox::{Facts, Sandbox};
 use std::time::Duration;
 
@@ -205,7 +205,7 @@ impl Suite<'_> {
                 }
                 Err(Reply::Late) => return self.late(pair, limit, before, repeated),
                 Err(Reply::Protocol(what)) => return self.ended(pair, Failure::new(CaseOutcome::Protocol, what)),
-                Err(_) => return self.worker_gone(pair),
+                Err(_) => return self.worker_gone(pair, repeated),
             };
             let limit = if repeated { total } else { self.left(&pair) };
             said = pair.tester.tell(told, limit)?;
@@ -244,33 +244,38 @@ impl Suite<'_> {
     }
 
     /// The worker ended while it was asked.
-    fn worker_gone(&mut self, pair: Pair) -> Result<End, GradeError> {
-        let ours = pair.worker.own_time() > MARGIN / 2;
+    fn worker_gone(&mut self, pair: Pair, repeated: bool) -> Result<End, GradeError> {
+        let (lost, allowed) =
+            (pair.worker.lost_time(), pair.worker.allowance(pair.worker.waited(), self.loader.opts.per_call));
         let age = pair.worker.age();
         self.loader.spent += pair.tester.waited();
         pair.tester.finish()?;
         let facts = self.loader.retire(pair.worker)?;
-        if facts.timed_out && ours {
+        if facts.timed_out && lost && !repeated {
             return Ok(End::Unclear { age }); // the tests or this side were slow, and the worker's life ran out meanwhile
         }
-        Ok(End::Ended(self.loader.ended(&facts)?))
+        Ok(End::Ended(self.loader.ended(&facts, allowed)?))
     }
 
     /// A call took too long.
     fn late(&mut self, pair: Pair, limit: Duration, before: Duration, repeated: bool) -> Result<End, GradeError> {
         let opts = self.loader.opts;
         let age = pair.worker.age().saturating_sub(limit);
-        let own = pair.worker.own_time();
+        let (own, single) = (pair.worker.own_time(), pair.worker.allowance(before, opts.per_call));
         self.loader.spent += pair.tester.waited();
         pair.tester.finish()?;
         if repeated || limit < opts.per_call {
             self.loader.spent += pair.worker.waited();
             let waited = self.loader.spent;
             let facts = pair.worker.outlast()?;
+            if repeated && ended_itself(&facts) {
+                return Ok(End::Ended(self.loader.ended(&facts, single)?));
+            }
             // A worker that mostly waited for the tests was not idle by itself.
             let facts = Facts { idle: facts.idle && own * 2 < facts.wall, ..facts };
-            let allowed = if repeated { before + opts.per_call } else { opts.total };
-            if !at_fault(&facts, allowed) && (repeated || !spent_cpu(facts.cpu, waited)) {
+            let allowed = if repeated { single } else { opts.total };
+            let fault = ended_itself(&facts) || at_fault(&facts, allowed);
+            if !fault && (repeated || !spent_cpu(facts.cpu, waited)) {
                 return Err(overloaded(&facts));
             }
             let used_up = || Failure::new(CaseOutcome::Timeout, "the time for all calls was used up");

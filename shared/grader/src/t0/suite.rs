@@ -7,11 +7,10 @@ use super::call::{Asked, Call};
 use super::judge::Judge;
 use super::loader::{Load, Loader, Refusal, late};
 use super::order::order;
-use super::peer::MARGIN;
-use super::verdict::{CaseOutcome, Failure, SuiteResult};
+use super::verdict::{CaseOutcome, SuiteResult};
 use super::worker::Worker;
 use super::{GradeError, Solution, T0Options};
-use crate::blame::{at_fault, overloaded, spent_cpu};
+use crate::blame::{Failure, at_fault, ended_itself, overloaded, spent_cpu};
 use crate::cases::Case;
 use rollmill_sandbox::Sandbox;
 use std::time::Duration;
@@ -105,18 +104,19 @@ impl Suite<'_> {
                 Ok(Step::last(Err(Failure::new(CaseOutcome::Protocol, what))))
             }
             Asked::Ended => {
-                let ours = worker.own_time() > MARGIN / 2;
+                let (lost, allowed) = (worker.lost_time(), worker.allowance(Duration::ZERO, self.loader.opts.per_call));
                 let facts = self.loader.retire(worker)?;
-                if facts.timed_out && ours {
-                    return self.again(index, Duration::ZERO); // this side was slow, and the worker's life ran out meanwhile
+                if facts.timed_out && lost {
+                    return self.again(index, Duration::ZERO); // its life ran out meanwhile
                 }
-                Ok(Step::last(Err(self.loader.ended(&facts)?)))
+                Ok(Step::last(Err(self.loader.ended(&facts, allowed)?)))
             }
             Asked::Late { limit, .. } if limit < self.loader.opts.per_call => {
                 self.loader.spent += worker.waited();
                 let waited = self.loader.spent;
                 let facts = worker.outlast()?;
-                if !at_fault(&facts, self.loader.opts.total) && !spent_cpu(facts.cpu, waited) {
+                let fault = ended_itself(&facts) || at_fault(&facts, self.loader.opts.total);
+                if !fault && !spent_cpu(facts.cpu, waited) {
                     return Err(overloaded(&facts));
                 }
                 let failure = Failure::new(CaseOutcome::Timeout, "the time for all calls was used up");
@@ -152,16 +152,19 @@ impl Suite<'_> {
                 Err(Failure::new(CaseOutcome::Protocol, what))
             }
             Asked::Ended => {
+                let allowed = worker.allowance(age, self.loader.opts.per_call);
                 let facts = self.loader.retire(worker)?;
-                Err(self.loader.ended(&facts)?)
+                Err(self.loader.ended(&facts, allowed)?)
             }
             Asked::Late { before, .. } => {
+                let allowed = worker.allowance(before, self.loader.opts.per_call);
                 self.loader.spent += worker.waited();
                 let facts = worker.outlast()?;
-                if !at_fault(&facts, before + self.loader.opts.per_call) {
-                    return Err(overloaded(&facts));
+                match ended_itself(&facts) {
+                    true => Err(self.loader.ended(&facts, allowed)?),
+                    false if at_fault(&facts, allowed) => Err(late()),
+                    false => return Err(overloaded(&facts)),
                 }
-                Err(late())
             }
         };
         Ok(Step::last(result))

@@ -12,11 +12,12 @@ use rollmill_sandbox::{Facts, Limits, Sandbox, SandboxError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The stand-in for pytest is a text in the program, compiled only for tests that use it.
 const TESTER: &str = concat!(
     include_str!("../../runner/wire.py"),
-    "\n",
+    "\nPYTEST = r\"\"\"\n",
     include_str!("../../runner/pytest.py"),
-    "\n",
+    "\"\"\"\n",
     include_str!("../../runner/tester.py")
 );
 

@@ -1,6 +1,7 @@
 //! What came of a suite, and the short text a policy sees of it.
 
 use super::loader::Refusal;
+use crate::blame::{Failure, suite_result};
 use crate::cases::Case;
 use crate::compare::Comparator;
 use rollmill_sandbox::Isolation;
@@ -32,19 +33,6 @@ pub enum CaseOutcome {
     NoFunction,
     /// The returned value is too large, too deep or cyclic.
     Unreturnable,
-}
-
-/// Why a case, or all of them, did not pass.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub outcome: CaseOutcome,
-    pub detail: String,
-}
-
-impl Failure {
-    pub fn new(outcome: CaseOutcome, detail: impl Into<String>) -> Failure {
-        Failure { outcome, detail: detail.into() }
-    }
 }
 
 /// The verdict on one case.
@@ -85,20 +73,10 @@ impl SuiteResult {
         if let Some(refusal) = &refusal {
             failures.iter_mut().for_each(|f| *f = Some(refusal.failure.clone()));
         }
-        SuiteResult {
-            compiled: refusal.as_ref().is_none_or(|r| r.compiled),
-            passed: failures.iter().filter(|f| f.is_none()).count() as u32,
-            total: failures.len() as u32,
-            verdicts: failures.into_iter().enumerate().map(|(index, failure)| verdict(index, failure)).collect(),
-            import_error: refusal.map(|r| r.failure.detail),
-            isolation: serde_json::to_value(isolation).unwrap_or(serde_json::Value::Null),
-        }
+        let compiled = refusal.as_ref().is_none_or(|r| r.compiled);
+        let import_error = refusal.map(|r| r.failure.detail);
+        SuiteResult { compiled, import_error, ..suite_result(failures, isolation) }
     }
-}
-
-fn verdict(index: usize, failure: Option<Failure>) -> CaseVerdict {
-    let failure = failure.unwrap_or(Failure::new(CaseOutcome::Passed, ""));
-    CaseVerdict { index: index as u32, outcome: failure.outcome, detail: clip(&failure.detail, 300) }
 }
 
 const SHOWN: usize = 300;

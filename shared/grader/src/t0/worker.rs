@@ -1,6 +1,6 @@
 //! The worker in the solution's sandbox: asked, and its answers read as the hostile bytes they are.
 
-use super::peer::{Heard, Life, Peer, START};
+use super::peer::{Heard, Life, MARGIN, Peer, START};
 use super::protocol::{Answer, Ask, Request, read_answer};
 use super::{GradeError, Solution, T0Options};
 use crate::blame::overloaded;
@@ -69,6 +69,18 @@ impl Worker {
     /// Time of its life in which it waited for this side.
     pub fn own_time(&self) -> Duration {
         self.peer.own_time()
+    }
+
+    /// Whether its life may have run out by this side's fault or by a slow start: more passed beside the calls than it was
+    /// given for that.
+    pub fn lost_time(&self) -> bool {
+        self.own_time() + self.peer.loading() > MARGIN / 2
+    }
+
+    /// The CPU time that a call may use, with what the process used before: starting and loading, which counts up to the
+    /// time of one call, and earlier calls.
+    pub fn allowance(&self, earlier: Duration, call: Duration) -> Duration {
+        self.peer.loading().min(call) + earlier + call
     }
 
     /// See [`Peer::outlast`].

@@ -5,12 +5,16 @@ use rollmill_grader::{
     Case, CaseOutcome, GradeError, Solution, SuiteResult, T0Options, TestSource, Value, grade, grade_tests, literal,
 };
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The real backend.
-pub fn sandbox() -> Namespaces {
-    Namespaces::open(NamespacesOptions::default())
-        .unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
+/// The real backend, opened once a process: opening proves it with a run.
+pub fn sandbox() -> &'static Namespaces {
+    static OPENED: OnceLock<Namespaces> = OnceLock::new();
+    OPENED.get_or_init(|| {
+        Namespaces::open(NamespacesOptions::default())
+            .unwrap_or_else(|e| panic!("{e}; first run: cargo build -p rollmill-sandbox --bins"))
+    })
 }
 
 pub fn value(text: &str) -> Value {
@@ -40,13 +44,13 @@ pub fn outcomes(result: &SuiteResult) -> Vec<CaseOutcome> {
 /// outcome. A verdict is never asked for twice.
 pub fn graded(solution: &Solution, cases: &[Case], opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
-    settled(|| grade(&sandbox, solution, "f", cases, opts)).unwrap()
+    settled(|| grade(sandbox, solution, "f", cases, opts)).unwrap()
 }
 
 /// A grade by written tests, as [`graded`].
 pub fn proxied(solution: &Solution, entry: &str, tests: &TestSource, opts: &T0Options) -> SuiteResult {
     let sandbox = sandbox();
-    settled(|| grade_tests(&sandbox, solution, entry, tests, opts)).unwrap_or_else(|e| panic!("{tests:?}: {e}"))
+    settled(|| grade_tests(sandbox, solution, entry, tests, opts)).unwrap_or_else(|e| panic!("{tests:?}: {e}"))
 }
 
 /// Asks again while the machine is too busy to tell, as [`graded`] does.
