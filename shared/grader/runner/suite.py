@@ -150,7 +150,7 @@ def watch(pid, pipe, limit):
                 cost = figures(pid)
             except (OSError, IndexError, ValueError):
                 pass
-            if wall > 3 * limit or cost[0] > limit:
+            if wall > 4 * limit or cost[0] > limit:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 ended = True

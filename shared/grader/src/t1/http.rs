@@ -30,8 +30,8 @@ pub struct ServerOptions {
     pub per_request: Duration,
     /// CPU time of one session.
     pub cpu: Duration,
-    /// Memory, processes, disk and output; its wall clock and CPU are set from the fields above.
-    pub limits: Limits,
+    /// Memory, processes, disk and output, instead of the language's own; its wall clock and CPU are set from the fields above.
+    pub limits: Option<Limits>,
     /// Seed of tickets.
     pub seed: u64,
 }
@@ -40,13 +40,7 @@ impl Default for ServerOptions {
     /// 10 s to start, 5 s a request, 20 s of CPU a session.
     fn default() -> ServerOptions {
         let seconds = Duration::from_secs;
-        ServerOptions {
-            start: seconds(10),
-            per_request: seconds(5),
-            cpu: seconds(20),
-            limits: Limits::default(),
-            seed: 0,
-        }
+        ServerOptions { start: seconds(10), per_request: seconds(5), cpu: seconds(20), limits: None, seed: 0 }
     }
 }
 
@@ -183,10 +177,10 @@ impl Talk<'_> {
         let wall = opts.start + opts.per_request * u32::try_from(requests.min(4)).unwrap_or(4) + 3 * MARGIN;
         let spec = Spec {
             argv: ["python3", "-I", "-B", "/pristine/relay.py"].map(str::to_owned).to_vec(),
-            env: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PYTHONHASHSEED".to_owned(), "0".to_owned())],
+            env: program.env.clone(),
             files: program.files.iter().map(|(name, bytes)| (name.clone(), bytes.clone())).collect(),
             pristine: vec![("relay.py".to_owned(), RELAY.as_bytes().to_vec())],
-            limits: Limits { wall, cpu: opts.cpu, ..opts.limits.clone() },
+            limits: Limits { wall, cpu: opts.cpu, ..opts.limits.clone().unwrap_or_else(|| program.limits.clone()) },
             ..Spec::default()
         };
         let channel = Channel::open(sandbox, &spec)?;

@@ -15,8 +15,9 @@ pub struct T1Options {
     pub per_case: Duration,
     /// CPU time, or sleep, of all cases together; later cases fail.
     pub total: Duration,
-    /// Memory, processes, disk and output of a case; its wall clock and CPU are set from the fields above.
-    pub limits: Limits,
+    /// Memory, processes, disk and output of a case, instead of the language's own; its wall clock and CPU are set from the
+    /// fields above.
+    pub limits: Option<Limits>,
     /// Seed of tickets.
     pub seed: u64,
 }
@@ -25,7 +26,7 @@ impl Default for T1Options {
     /// 5 s a case, 60 s in all.
     fn default() -> T1Options {
         let seconds = Duration::from_secs;
-        T1Options { per_case: seconds(5), total: seconds(60), limits: Limits::default(), seed: 0 }
+        T1Options { per_case: seconds(5), total: seconds(60), limits: None, seed: 0 }
     }
 }
 

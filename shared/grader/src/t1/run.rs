@@ -3,10 +3,11 @@
 //! In: a solution, a language, inputs. Out: what it wrote, or why that does not count. What must hold: nothing of the
 //! compile's sandbox reaches a run but the compiled file, and nothing of one run reaches the next.
 
-use super::language::{BINARY, Language};
+use super::language::Language;
 use super::{ProgramCase, T1Options};
 use crate::blame::{Failure, why_ended};
 use crate::t0::{CaseOutcome, GradeError, Solution, clip};
+use rollmill_sandbox::toolchain::PROGRAM;
 use rollmill_sandbox::{Facts, Limits, Sandbox, Spec};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,6 +16,9 @@ use std::time::Duration;
 pub(super) struct Executable {
     pub files: BTreeMap<String, Vec<u8>>,
     pub argv: Vec<String>,
+    pub env: Vec<(String, String)>,
+    /// Of the language; callers set the wall clock and CPU.
+    pub limits: Limits,
 }
 
 /// Compiles or checks the solution; the compiler's first lines if it refuses.
@@ -29,15 +33,11 @@ pub(super) fn compile(
     }
     let limits = language.compile_limits();
     let allowed = limits.cpu;
-    let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
-    if language.is_compiled() {
-        files.insert(".out/empty".to_owned(), vec![]); // makes the folder
-    }
     let spec = Spec {
         argv: language.compile_command(solution),
-        env: language.compile_env(),
-        files: files.into_iter().collect(),
-        collect: if language.is_compiled() { vec![BINARY.to_owned()] } else { vec![] },
+        env: language.env(),
+        files: solution.files.clone(),
+        collect: if language.is_compiled() { vec![PROGRAM.to_owned()] } else { vec![] },
         limits,
         ..Spec::default()
     };
@@ -55,19 +55,19 @@ pub(super) fn compile(
     if facts.exit != Some(0) {
         return refused(first_lines(&messages));
     }
+    // What the program reads beside it (data, templates) stays; sources do no harm.
+    let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
+    if language.is_compiled() {
+        let program = done.collected.files.into_iter().find(|(path, _)| path == PROGRAM);
+        let Some((path, bytes)) = program else {
+            return refused("the compiler left no program, or one that is too large".to_owned());
+        };
+        files.insert(path, bytes);
+    }
+    let mut env = language.env();
+    env.extend([("LC_ALL", "C.UTF-8"), ("PYTHONHASHSEED", "0")].map(|(name, value)| (name.into(), value.into())));
     let argv = language.run_command(&solution.main);
-    if !language.is_compiled() {
-        return Ok(Ok(Executable { files: solution.files.iter().cloned().collect(), argv }));
-    }
-    match done.collected.files.into_iter().find(|(path, _)| path == BINARY) {
-        // What the program reads beside it (data, templates) stays; sources do no harm.
-        Some((path, bytes)) => {
-            let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
-            files.insert(path, bytes);
-            Ok(Ok(Executable { files, argv }))
-        }
-        None => refused("the compiler left no program, or one that is too large".to_owned()),
-    }
+    Ok(Ok(Executable { files, argv, env, limits: language.run_limits() }))
 }
 
 fn first_lines(messages: &[u8]) -> String {
@@ -97,10 +97,14 @@ pub(super) fn run(
     argv.extend(case.args.iter().cloned());
     let spec = Spec {
         argv,
-        env: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PYTHONHASHSEED".to_owned(), "0".to_owned())],
+        env: program.env.clone(),
         files: files.into_iter().collect(),
         pristine: vec![("stdin".to_owned(), case.stdin.clone().into_bytes())],
-        limits: Limits { wall: 4 * opts.per_case, cpu: opts.per_case, ..opts.limits.clone() },
+        limits: Limits {
+            wall: 4 * opts.per_case,
+            cpu: opts.per_case,
+            ..opts.limits.clone().unwrap_or_else(|| program.limits.clone())
+        },
         ..Spec::default()
     };
     let done = sandbox.run(&spec)?;

@@ -61,7 +61,7 @@ pub(super) fn run(
     opts: &T2Options,
 ) -> Result<Vec<TestVerdict>, GradeError> {
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let wall = START + (3 * opts.per_test).saturating_mul(count) + BETWEEN;
+    let wall = START + (4 * opts.per_test).saturating_mul(count) + BETWEEN;
     let mut channel = Channel::open(sandbox, &spec(files, suite, tests, wall, opts))?;
     let end = Instant::now() + wall + BETWEEN;
     let seq = ticket(opts.seed, 1);
@@ -78,7 +78,7 @@ pub(super) fn run(
     let mut verdicts = Vec::with_capacity(ids.len());
     let broken = loop {
         let Some(id) = ids.get(verdicts.len()) else { break None };
-        match channel.hear(Instant::now() + 3 * opts.per_test + BETWEEN)? {
+        match channel.hear(Instant::now() + 4 * opts.per_test + BETWEEN)? {
             Heard::Frame(body) => match serde_json::from_slice::<Report>(&body) {
                 Ok(report) if report.seq == seq && report.index == verdicts.len() => {
                     verdicts.push(verdict(id, &report, opts.per_test)?);
