@@ -469,8 +469,11 @@ fn pytest_suites() {
     assert_eq!(repository.outcomes(&sandbox, &[("calc.py", RIGHT)]), want);
 }
 
+/// Path and text.
+type Code = &'static [(&'static str, &'static str)];
+
 /// As for unittest, on pytest. The naive grader must be fooled where it says so.
-const PYTEST_ATTACKS: &[(&str, &[(&str, &str)], bool)] = &[
+const PYTEST_ATTACKS: &[(&str, Code, bool)] = &[
     ("pytest.exit", &[("calc.py", "import pytest\ndef add(a, b): pytest.exit('done', returncode=0)\n")], true),
     ("pytest.skip", &[("calc.py", "import pytest\ndef add(a, b): pytest.skip('later')\n")], true),
     (

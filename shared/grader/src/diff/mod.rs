@@ -90,9 +90,17 @@ impl DiffRules {
     /// Applies an agent's whole folder, as [`rollmill_sandbox::Spec::collect`] with an empty path brings it out. A pristine
     /// file that is neither in it nor refused there was deleted.
     pub fn apply(&self, pristine: &Files, agent: &Collected) -> Applied {
-        let mut applied = Applied { files: pristine.clone(), refused: agent.refused.clone(), ..Applied::default() };
+        let mut applied = self.overlay(pristine, &agent.files);
+        applied.refused.splice(0..0, agent.refused.iter().cloned());
+        self.delete(pristine, agent, &mut applied);
+        applied
+    }
+
+    /// Puts files over the pristine ones, such as those of a [`crate::Solution`]; nothing is deleted.
+    pub fn overlay(&self, pristine: &Files, agent: &[(String, Vec<u8>)]) -> Applied {
+        let mut applied = Applied { files: pristine.clone(), ..Applied::default() };
         let mut bytes = 0;
-        for (path, content) in &agent.files {
+        for (path, content) in agent {
             if pristine.get(path) == Some(content) {
                 continue;
             }
@@ -108,19 +116,16 @@ impl DiffRules {
                 applied.changed.push(path.clone());
             }
         }
-        self.delete(pristine, agent, &mut applied);
         applied
     }
 
     fn delete(&self, pristine: &Files, agent: &Collected, applied: &mut Applied) {
         let kept: BTreeSet<&str> = agent.files.iter().map(|(path, _)| path.as_str()).collect();
         // What could not be brought out is not gone: a folder that was refused stands for all below it.
-        let unseen = |path: &str| {
-            agent
-                .refused
-                .iter()
-                .any(|r| path.strip_prefix(&r.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        let below = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
         };
+        let unseen = |path: &str| agent.refused.iter().any(|refused| below(path, &refused.path));
         for path in pristine.keys().filter(|p| !kept.contains(p.as_str()) && !unseen(p)) {
             if self.is_protected(path) || !self.is_allowed(path) {
                 applied.ignored.push(refusal(path, "deleted outside the allowed paths"));

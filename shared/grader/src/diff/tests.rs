@@ -47,6 +47,14 @@ fn changes_in_allowed_paths_count() {
 }
 
 #[test]
+fn an_overlay_deletes_nothing() {
+    let solution = crate::Solution::from_source("x = 1\n");
+    let applied = DiffRules::default().overlay(&files(PRISTINE), &solution.files);
+    assert_eq!((applied.changed.as_slice(), applied.deleted.len()), (["solution.py".to_owned()].as_slice(), 0));
+    assert_eq!(applied.files.len(), PRISTINE.len() + 1);
+}
+
+#[test]
 fn own_tests_and_configuration_are_ignored() {
     let own = [
         "conftest.py",
@@ -117,6 +125,8 @@ fn what_was_refused_on_the_way_out_is_not_deleted() {
     assert_eq!(applied.deleted, ["README", "pyproject.toml"]);
     assert!(applied.files.contains_key("src/a.py"));
     assert_eq!(paths(&applied.refused), ["src"]);
+    let agent = Collected { files: vec![], refused: vec![refusal("", "too many entries")] };
+    assert!(DiffRules::default().apply(&files(PRISTINE), &agent).deleted.is_empty());
 }
 
 proptest::proptest! {
