@@ -112,6 +112,18 @@ fn nothing_is_carried_from_one_case_to_the_next() {
 }
 
 #[test]
+fn files_in_odd_places_fail_the_solution_and_not_the_run() {
+    let cases = parse_programs(r#"[{"stdout": "1", "files": {"data/x": "1"}}]"#).unwrap();
+    let suite = Programs { language: Language::Python, cases: &cases, checker: None };
+    for (path, compiles) in [("data", true), ("../x", false), ("/x", false), ("main.py/x", false), ("data/x/y", true)] {
+        let mut solution = Language::Python.solution("print(1)");
+        solution.files.push((path.to_owned(), vec![]));
+        let result = grade_programs(&sandbox(), &solution, &suite, &options()).unwrap();
+        assert_eq!((result.compiled, result.passed), (compiles, 0), "{path}: {result:?}");
+    }
+}
+
+#[test]
 fn a_suite_has_one_budget() {
     let cases = vec![ProgramCase::new("", "1"); 4];
     let suite = Programs { language: Language::Python, cases: &cases, checker: None };

@@ -307,6 +307,14 @@ fn attacks_earn_what_the_wrong_solution_earns() {
 }
 
 #[test]
+fn a_runner_that_is_stopped_reports_nothing() {
+    let stops = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\ndef add(a, b): return a + b\n";
+    let repository = Repository::unittest(TESTS, &["Sums.test_add"]);
+    let result = repository.asked_in(&sandbox(), &files(&[("calc.py", stops)]), Duration::from_secs(1)).unwrap();
+    assert_eq!(result.verdicts[0].outcome, Died, "{result:?}");
+}
+
+#[test]
 fn the_naive_grader_is_fooled() {
     assert!(!naive_pays(&files(&[("calc.py", WRONG)])));
     assert!(naive_pays(&files(&[("calc.py", RIGHT)])));

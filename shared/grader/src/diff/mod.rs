@@ -104,7 +104,7 @@ impl DiffRules {
             if pristine.get(path) == Some(content) {
                 continue;
             }
-            if let Some(reason) = self.refuses(path, content, pristine) {
+            if let Some(reason) = self.refuses(path, content, &applied.files) {
                 applied.refused.push(refusal(path, reason));
             } else if let Some(reason) = self.ignores(path, content, pristine) {
                 applied.ignored.push(refusal(path, reason));
@@ -136,7 +136,7 @@ impl DiffRules {
         }
     }
 
-    fn refuses(&self, path: &str, content: &[u8], pristine: &Files) -> Option<&'static str> {
+    fn refuses(&self, path: &str, content: &[u8], files: &Files) -> Option<&'static str> {
         if !is_plain(path) {
             return Some("no plain relative path");
         }
@@ -146,11 +146,7 @@ impl DiffRules {
         if content.len() > self.max_file_bytes {
             return Some("over the limit on bytes");
         }
-        let below = format!("{path}/");
-        let is_folder = pristine.range(below.clone()..).next().is_some_and(|(p, _)| p.starts_with(&below));
-        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-        (is_folder || parents.into_iter().any(|p| pristine.contains_key(p)))
-            .then_some("a file in place of a folder, or the other way round")
+        in_the_way(path, files).then_some("a file in place of a folder, or the other way round")
     }
 
     fn ignores(&self, path: &str, content: &[u8], pristine: &Files) -> Option<&'static str> {
@@ -179,7 +175,19 @@ fn refusal(path: &str, reason: &str) -> Refusal {
     Refusal { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-fn is_plain(path: &str) -> bool {
+/// Whether a folder of the path is a file in `files`, or the path a folder.
+fn in_the_way(path: &str, files: &Files) -> bool {
+    let below = format!("{path}/");
+    let is_folder = files.range(below.clone()..).next().is_some_and(|(p, _)| p.starts_with(&below));
+    is_folder || path.match_indices('/').any(|(at, _)| files.contains_key(&path[..at]))
+}
+
+/// The first path that cannot be among these in one folder: not plain and relative, or a file and a folder at once.
+pub(crate) fn misplaced(files: &Files) -> Option<&str> {
+    files.keys().map(String::as_str).find(|path| !is_plain(path) || in_the_way(path, files))
+}
+
+pub(crate) fn is_plain(path: &str) -> bool {
     let odd = |part: &str| matches!(part, "" | "." | "..") || part.len() > 255 || part.contains(['\0', '\\']);
     path.len() <= 1000 && !path.split('/').any(odd)
 }

@@ -55,6 +55,19 @@ fn an_overlay_deletes_nothing() {
 }
 
 #[test]
+fn files_that_cannot_be_in_one_folder() {
+    assert_eq!(misplaced(&files(&[("a", ""), ("a.b", ""), ("b/c", "")])), None);
+    for bad in
+        [[("a", ""), ("a/b", "")], [("x/y", ""), ("x/y/z", "")], [("../x", ""), ("y", "")], [("/x", ""), ("y", "")]]
+    {
+        assert!(misplaced(&files(&bad)).is_some(), "{bad:?}");
+        let applied = DiffRules::default().overlay(&Files::new(), &collected(&bad).files);
+        assert_eq!((applied.changed.len(), applied.refused.len()), (1, 1), "{bad:?}");
+        assert_eq!(misplaced(&applied.files), None);
+    }
+}
+
+#[test]
 fn own_tests_and_configuration_are_ignored() {
     let own = [
         "conftest.py",

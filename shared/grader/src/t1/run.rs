@@ -6,15 +6,15 @@
 use super::language::Language;
 use super::{ProgramCase, T1Options};
 use crate::blame::{Failure, why_ended};
+use crate::diff::{Files, misplaced};
 use crate::t0::{CaseOutcome, GradeError, Solution, clip};
 use rollmill_sandbox::toolchain::PROGRAM;
 use rollmill_sandbox::{Facts, Limits, Sandbox, Spec};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What runs: the files under /work, and the command without the case's arguments.
 pub(super) struct Executable {
-    pub files: BTreeMap<String, Vec<u8>>,
+    pub files: Files,
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     /// Of the language; callers set the wall clock and CPU.
@@ -31,12 +31,19 @@ pub(super) fn compile(
     if !solution.files.iter().any(|(name, _)| *name == solution.main) {
         return refused(format!("there is no file {}", clip(&solution.main, 80)));
     }
+    let mut files: Files = solution.files.iter().cloned().collect();
+    if language.is_compiled() {
+        files.remove(PROGRAM);
+    }
+    if let Some(path) = misplaced(&files).or(files.keys().map(String::as_str).find(|p| below_program(language, p))) {
+        return refused(format!("the file {} cannot be put there", clip(path, 80)));
+    }
     let limits = language.compile_limits();
     let allowed = limits.cpu;
     let spec = Spec {
         argv: language.compile_command(solution),
         env: language.env(),
-        files: solution.files.clone(),
+        files: files.clone().into_iter().collect(),
         collect: if language.is_compiled() { vec![PROGRAM.to_owned()] } else { vec![] },
         limits,
         ..Spec::default()
@@ -56,7 +63,6 @@ pub(super) fn compile(
         return refused(first_lines(&messages));
     }
     // What the program reads beside it (data, templates) stays; sources do no harm.
-    let mut files: BTreeMap<String, Vec<u8>> = solution.files.iter().cloned().collect();
     if language.is_compiled() {
         let program = done.collected.files.into_iter().find(|(path, _)| path == PROGRAM);
         let Some((path, bytes)) = program else {
@@ -68,6 +74,10 @@ pub(super) fn compile(
     env.extend([("LC_ALL", "C.UTF-8"), ("PYTHONHASHSEED", "0")].map(|(name, value)| (name.into(), value.into())));
     let argv = language.run_command(&solution.main);
     Ok(Ok(Executable { files, argv, env, limits: language.run_limits() }))
+}
+
+fn below_program(language: Language, path: &str) -> bool {
+    language.is_compiled() && path.strip_prefix(PROGRAM).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn first_lines(messages: &[u8]) -> String {
@@ -92,6 +102,10 @@ pub(super) fn run(
 ) -> Result<Run, GradeError> {
     let mut files = program.files.clone();
     files.extend(case.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())));
+    if misplaced(&files).is_some() {
+        let failure = Failure::new(CaseOutcome::Died, "its files are where files of the case must be");
+        return Ok(Run { spent: Duration::ZERO, output: Err(failure) });
+    }
     let mut argv: Vec<String> = ["sh", "-c", "exec \"$@\" < /pristine/stdin", "sh"].map(str::to_owned).to_vec();
     argv.extend(program.argv.iter().cloned());
     argv.extend(case.args.iter().cloned());

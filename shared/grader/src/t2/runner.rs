@@ -21,9 +21,9 @@ const RUNNER: &str = concat!(
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/runner/suite.py"))
 );
 /// How long the runner may take until it speaks, with nothing of the solution read.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(30);
 /// What it may need between two tests on a busy machine.
-const BETWEEN: Duration = Duration::from_secs(15);
+const BETWEEN: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
 struct Request<'a> {
