@@ -45,6 +45,10 @@ fn late(cpu: u64, wall: u64, idle: bool) -> Facts {
 
 /// A program that prints what is wanted and ends so, with 1 s of CPU allowed; compiling ends as `compile` says.
 fn outcome_of(compile: Facts, run: Facts, wanted_exit: Option<i32>) -> Result<(bool, CaseOutcome), GradeError> {
+    play(vec![compile, run], wanted_exit)
+}
+
+fn play(runs: Vec<Facts>, wanted_exit: Option<i32>) -> Result<(bool, CaseOutcome), GradeError> {
     let isolation = Isolation {
         backend: "scripted".into(),
         level: Level::OwnUid,
@@ -52,7 +56,7 @@ fn outcome_of(compile: Facts, run: Facts, wanted_exit: Option<i32>) -> Result<(b
         rootfs_digest: String::new(),
         notes: vec![],
     };
-    let sandbox = Scripted { isolation, runs: Mutex::new([ended(compile), ended(run)].into()) };
+    let sandbox = Scripted { isolation, runs: Mutex::new(runs.into_iter().map(ended).collect()) };
     let cases = [ProgramCase { exit: wanted_exit, ..ProgramCase::new("", "right") }];
     let suite = Programs { language: Language::Python, cases: &cases, checker: None };
     let opts = T1Options { per_case: Duration::from_secs(1), ..T1Options::default() };
@@ -84,7 +88,11 @@ fn a_time_limit_counts_if_the_program_was_busy_or_asleep() {
     assert_eq!(outcome(late(900, 1000, false)).unwrap(), Timeout, "busy");
     assert_eq!(outcome(late(10, 4000, true)).unwrap(), Timeout, "asleep");
     assert_eq!(outcome(late(1000, 4000, false)).unwrap(), Timeout, "slowly, but it got its second of cpu");
-    let error = outcome(late(500, 4000, false)).unwrap_err();
+    let starved = late(500, 4000, false);
+    let again = |second: Facts| play(vec![exit(0), starved.clone(), second], Some(0)).map(|(_, outcome)| outcome);
+    assert_eq!(again(exit(0)).unwrap(), Passed, "with more time it gets there");
+    assert_eq!(again(late(1000, 19_000, false)).unwrap(), Timeout, "with more time it spends its second");
+    let error = again(starved.clone()).unwrap_err();
     assert!(matches!(error, GradeError::Overloaded { cpu_ms: 500, wall_ms: 4000 }) && error.is_transient());
 }
 
@@ -94,5 +102,5 @@ fn compilers_are_judged_alike() {
     assert_eq!(compiling(exit(1)).unwrap(), (false, CaseOutcome::SyntaxError));
     assert_eq!(compiling(late(30_000, 30_000, false)).unwrap(), (false, Timeout));
     assert!(compiling(late(1000, 30_000, false)).unwrap_err().is_transient(), "starved");
-    assert!(matches!(compiling(exit(127)), Err(GradeError::Worker(_))), "no such tool");
+    assert!(matches!(compiling(exit(127)), Err(GradeError::NoTool(_))), "no such tool");
 }

@@ -352,5 +352,5 @@ fn a_missing_tool_stops_the_run() {
     // The default root holds Python and small tools.
     let result = grade_programs(&sandbox(), &Language::Go.solution("package main"), &suite, &options());
     let error = result.unwrap_err();
-    assert!(matches!(&error, GradeError::Worker(_)) && error.to_string().contains("no go"), "{error}");
+    assert!(matches!(&error, GradeError::NoTool(_)) && error.to_string().contains("no go"), "{error}");
 }

@@ -27,6 +27,10 @@ const IGNORED: &[&str] = &[
     "**/tests/**",
     "**/*_test.go",
     "**/*.test.js",
+    "**/*.test.ts",
+    "**/*.spec.js",
+    "**/*.spec.ts",
+    "**/__tests__/**",
     "**/.cargo/**",
     "**/.git/**",
     "**/.github/**",
@@ -45,7 +49,8 @@ pub struct DiffRules {
     /// Patterns of paths that an agent may add, change and delete: `src/**`, `*.py`. A part is matched by `*` and `?`, any
     /// number of parts by `**`.
     pub allow: Vec<String>,
-    /// Patterns of paths that are never taken from an agent, beside those for tests and configuration that always hold.
+    /// Patterns of paths that are never taken from an agent, beside those for tests and configuration that always hold: what
+    /// the suite's command is read from, such as `Makefile`, `package.json` or `Cargo.toml`.
     pub protect: Vec<String>,
     /// The most changed files.
     pub max_files: usize,

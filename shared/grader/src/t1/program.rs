@@ -11,7 +11,8 @@ use std::time::Duration;
 /// How a suite is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct T1Options {
-    /// CPU time of one case, or sleep; four times as much wall clock passes before a starved run is given up.
+    /// CPU time of one case, or sleep. Four times as much wall clock passes first, and twenty times as much for a
+    /// run that was starved, before that is given up.
     pub per_case: Duration,
     /// CPU time, or sleep, of all cases together; later cases fail.
     pub total: Duration,

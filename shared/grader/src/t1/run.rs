@@ -9,7 +9,7 @@ use crate::blame::{Failure, why_ended};
 use crate::diff::{Files, misplaced};
 use crate::t0::{CaseOutcome, GradeError, Solution, clip};
 use rollmill_sandbox::toolchain::PROGRAM;
-use rollmill_sandbox::{Facts, Limits, Sandbox, Spec};
+use rollmill_sandbox::{Facts, Finished, Limits, Sandbox, Spec};
 use std::time::Duration;
 
 /// What runs: the files under /work, and the command without the case's arguments.
@@ -53,8 +53,7 @@ pub(super) fn compile(
     let messages = [done.stderr.as_slice(), &done.stdout].concat();
     if facts.exit == Some(127) {
         // by the sandbox's contract there is no such program; no compiler ends so
-        let tool = &spec.argv[0];
-        return Err(GradeError::Worker(format!("no {tool} in the sandbox's root file system for {}", language.name())));
+        return Err(GradeError::NoTool(spec.argv[0].clone()));
     }
     if facts.oom || facts.timed_out {
         return Ok(Err(why_ended(facts, allowed)?));
@@ -93,6 +92,10 @@ pub(super) struct Run {
     pub output: Result<Vec<u8>, Failure>,
 }
 
+/// How much wall clock a case gets for each second of CPU, and how much when it was starved the first time: by then a busy
+/// program has spent its CPU time, and a sleeping one was found out before.
+const PATIENCE: [u32; 2] = [4, 20];
+
 /// Runs the program on one case. Its standard input is a file, so that it ends.
 pub(super) fn run(
     sandbox: &dyn Sandbox,
@@ -109,19 +112,25 @@ pub(super) fn run(
     let mut argv: Vec<String> = ["sh", "-c", "exec \"$@\" < /pristine/stdin", "sh"].map(str::to_owned).to_vec();
     argv.extend(program.argv.iter().cloned());
     argv.extend(case.args.iter().cloned());
-    let spec = Spec {
+    let limits = opts.limits.clone().unwrap_or_else(|| program.limits.clone());
+    let mut spec = Spec {
         argv,
         env: program.env.clone(),
         files: files.into_iter().collect(),
         pristine: vec![("stdin".to_owned(), case.stdin.clone().into_bytes())],
-        limits: Limits {
-            wall: 4 * opts.per_case,
-            cpu: opts.per_case,
-            ..opts.limits.clone().unwrap_or_else(|| program.limits.clone())
-        },
+        limits: Limits { wall: PATIENCE[0] * opts.per_case, cpu: opts.per_case, ..limits },
         ..Spec::default()
     };
-    let done = sandbox.run(&spec)?;
+    match judged(sandbox.run(&spec)?, case, opts) {
+        Err(GradeError::Overloaded { .. }) => {
+            spec.limits.wall = PATIENCE[1] * opts.per_case;
+            judged(sandbox.run(&spec)?, case, opts)
+        }
+        settled => settled,
+    }
+}
+
+fn judged(done: Finished, case: &ProgramCase, opts: &T1Options) -> Result<Run, GradeError> {
     let facts = &done.facts;
     let spent = if facts.idle { facts.wall } else { facts.cpu };
     let output = match ended_well(facts, case, &done.stderr, opts.per_case)? {
