@@ -4,6 +4,7 @@
 
 def twin_module():
     import importlib.util
+    import operator
     import types
     import unittest
     import unittest.case
@@ -18,14 +19,16 @@ def twin_module():
     equalities = {"Equal", "ListEqual", "TupleEqual", "SetEqual", "DictEqual", "SequenceEqual", "MultiLineEqual"}
     equalities |= {"CountEqual", "AlmostEqual"}
 
+    orders = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
+
     class Other:
         """Equal to nothing that is honest."""
 
     def other(value, depth=0):
         kind = type(value)
-        if depth < 20 and value and kind in (list, tuple):
+        if kind in (list, tuple) and value and depth < 20:
             return kind([other(item, depth + 1) for item in value])
-        if depth < 20 and value and kind is dict:
+        if kind is dict and value and depth < 20:
             return {key: other(item, depth + 1) for key, item in value.items()}
         return Other()
 
@@ -35,10 +38,24 @@ def twin_module():
         except Exception:
             return False
 
-    def equals_anything(a, b):
+    def equals_anything(*values):
+        """Whether one of them is equal to what none can know, mocks' ANY apart."""
+        return any(type(value) is not any_type and same(value, Other()) for value in values)
+
+    def equal_inside(a, b):
         if type(a) is any_type or type(b) is any_type:
             return False
         return same(a, other(b)) or same(other(a), b)
+
+    def ordered(compare, a, b):
+        """Whether one of them is greater or less than what none can know."""
+        for pair in ((a, Other()), (Other(), b)):
+            try:
+                if compare(*pair):
+                    return True
+            except Exception:
+                pass
+        return False
 
     module = types.ModuleType("_rollmill_twin")
     module.reached = 0
@@ -52,8 +69,13 @@ def twin_module():
     def truth(value):
         note(bool(value))
 
-    def equal(a, b):
-        note(bool(a == b) and not equals_anything(a, b))
+    def compared(name, a, b):
+        if name in orders:
+            note(bool(orders[name](a, b)) and not ordered(orders[name], a, b))
+        elif name == "In":
+            note(a in b and not equals_anything(a))
+        else:
+            note(bool(a == b) and not equal_inside(a, b))
 
     def method(name, *args, **named):
         try:
@@ -62,8 +84,8 @@ def twin_module():
         except private.TestCase.failureException:
             held = False
         if held and name in equalities and len(args) >= 2:
-            held = not equals_anything(args[0], args[1])
-        note(held)
+            held = not equal_inside(args[0], args[1])
+        note(held and not equals_anything(*args[:2]))
 
     class Raises:
         def __init__(self, inner, expected):
@@ -93,7 +115,7 @@ def twin_module():
         if module.reached and not module.escaped:
             raise AssertionError("a twin's expectation does not hold")
 
-    for function in (truth, equal, method, raises_call, finish):
+    for function in (truth, compared, method, raises_call, finish):
         setattr(module, function.__name__, function)
     module.raises = Raises
     return module

@@ -5,6 +5,7 @@ import ast
 METHODS = """Equal NotEqual True False Is IsNot IsNone IsNotNone In NotIn IsInstance NotIsInstance AlmostEqual NotAlmostEqual
 Greater GreaterEqual Less LessEqual Regex NotRegex CountEqual ListEqual TupleEqual SetEqual DictEqual SequenceEqual
 MultiLineEqual""".split()
+COMPARED = ("Eq", "In", "Lt", "LtE", "Gt", "GtE")
 RAISES = ("raises", "assertRaises", "assertRaisesRegex")
 
 
@@ -29,8 +30,9 @@ class Twin(ast.NodeTransformer):
         statements = []
         for test in tests:
             self.sites += 1
-            if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-                call = site("equal", test.left, test.comparators[0])
+            operator = type(test.ops[0]).__name__ if isinstance(test, ast.Compare) and len(test.ops) == 1 else ""
+            if operator in COMPARED:
+                call = site("compared", ast.Constant(operator), test.left, test.comparators[0])
             else:
                 call = site("truth", test)
             statements.append(ast.copy_location(ast.Expr(call), node))

@@ -1,9 +1,10 @@
-//! Grading: functions ([`t0`]), programs and servers ([`t1`]), repositories ([`t2`]); rewards; written asserts as calls.
+//! Grading: functions ([`t0`]), programs and servers ([`t1`]), suites of repositories ([`t2`]) over an agent's allowed changes
+//! ([`diff`]), static checks ([`mod@check`]); rewards; the conversion of written asserts into calls.
 //!
-//! In: a solution's files, a [`Suite`] whose expected values stay on this side, a sandbox. Out: one verdict a case, and from
-//! rates one reward. What must hold: at T0 and T1 the verdict is a function of returned data or output alone, compared here;
-//! what T2 cannot promise is said there; a failure that the solution did not cause is an error of infrastructure
-//! ([`t0::GradeError`]), never a verdict.
+//! In: a solution's files, a [`Suite`] whose expected values stay on this side, a sandbox. Out: one verdict a case, and from rates
+//! one reward. What must hold: verdicts are decided out here; nothing that a solution prints beside what was asked, exits
+//! with or writes anywhere is one; a failure that the solution did not cause is an error of infrastructure
+//! ([`t0::GradeError`]), never a verdict. Each tier's header says what it promises and what it does not.
 //!
 //! The tests in `tests/` need the sandbox's helper beside them: `cargo build -p rollmill-sandbox --bins` before
 //! `cargo nextest run -p rollmill-grader`, and a `python3` on PATH.

@@ -4,13 +4,13 @@
 
 mod sandboxed;
 
-use rollmill_grader::CaseOutcome::{self, Died, Oom, Passed, SyntaxError, Timeout, Wrong};
+use rollmill_grader::CaseOutcome::{Died, Oom, Passed, SyntaxError, Timeout, Wrong};
 use rollmill_grader::t1::{
     Language, ProgramCase, Programs, T1Options, grade_programs, parse_programs, visible_program_output,
 };
-use rollmill_grader::{GradeError, SuiteResult};
-use rollmill_sandbox::{Limits, Sandbox, Spec};
-use sandboxed::{outcomes, sandbox, settled};
+use rollmill_grader::{GradeError, Solution, SuiteResult};
+use rollmill_sandbox::{Sandbox, Spec};
+use sandboxed::{outcomes, sandbox, settled, tools};
 use std::time::Duration;
 
 fn options() -> T1Options {
@@ -18,8 +18,17 @@ fn options() -> T1Options {
 }
 
 fn graded(language: Language, source: &str, cases: &[ProgramCase], checker: Option<&str>) -> SuiteResult {
+    graded_in(sandbox(), language, source, cases, checker)
+}
+
+fn graded_in(
+    sandbox: &dyn Sandbox,
+    language: Language,
+    source: &str,
+    cases: &[ProgramCase],
+    checker: Option<&str>,
+) -> SuiteResult {
     let suite = Programs { language, cases, checker };
-    let sandbox = sandbox();
     settled(|| grade_programs(sandbox, &language.solution(source), &suite, &options())).unwrap()
 }
 
@@ -66,17 +75,15 @@ fn programs_that_do_not_answer() {
 
 #[test]
 fn what_does_not_compile() {
-    for (language, source, word) in [
-        (Language::Python, "def f(:\n", "SyntaxError"),
-        (Language::Shell, "if true; then\n", "sh"),
-        (Language::Python, "x = '\0'", "null bytes"),
-    ] {
+    for (language, source, word) in
+        [(Language::Python, "def f(:\n", "SyntaxError"), (Language::Python, "x = '\0'", "null bytes")]
+    {
         let result = graded(language, source, &sums(), None);
         assert_eq!((result.compiled, outcomes(&result)), (false, vec![SyntaxError; 3]));
         assert!(result.import_error.as_ref().unwrap().contains(word), "{result:?}");
         assert!(visible_program_output(&result, &sums()).starts_with("the solution does not compile: "));
     }
-    let nothing = rollmill_grader::Solution { files: vec![], main: "main.py".into() };
+    let nothing = Solution { files: vec![], main: "main.py".into() };
     let cases = sums();
     let suite = Programs { language: Language::Python, cases: &cases, checker: None };
     let result = grade_programs(sandbox(), &nothing, &suite, &options()).unwrap();
@@ -91,8 +98,8 @@ fn arguments_files_and_exit_codes() {
             {"args": ["-n", "a b"], "files": {"in/x.txt": "hello"}, "stdin": "s", "stdout": "-n a b\nhello s"}]"#,
     )
     .unwrap();
-    let source = "printf '%s ' \"$@\"; echo\nread line\necho \"$(cat in/x.txt) $line\"\nexit 3\n";
-    let result = graded(Language::Shell, source, &cases, None);
+    let source = "import sys\nprint(*sys.argv[1:])\nprint(open('in/x.txt').read(), input())\nsys.exit(3)\n";
+    let result = graded(Language::Python, source, &cases, None);
     assert_eq!(outcomes(&result), [Passed, Passed, Died], "{result:?}");
 }
 
@@ -102,6 +109,18 @@ fn nothing_is_carried_from_one_case_to_the_next() {
         for p in ('/tmp/x', '/work/x', '/dev/shm/x'): open(p, 'w').close()\nif os.fork() == 0:\n    os.setsid()\n    import time; time.sleep(100)\n";
     let cases = vec![ProgramCase::new("", "0"); 3];
     assert_eq!(graded(Language::Python, source, &cases, None).passed, 3);
+}
+
+#[test]
+fn files_in_odd_places_fail_the_solution_and_not_the_run() {
+    let cases = parse_programs(r#"[{"stdout": "1", "files": {"data/x": "1"}}]"#).unwrap();
+    let suite = Programs { language: Language::Python, cases: &cases, checker: None };
+    for (path, compiles) in [("data", true), ("../x", false), ("/x", false), ("main.py/x", false), ("data/x/y", true)] {
+        let mut solution = Language::Python.solution("print(1)");
+        solution.files.push((path.to_owned(), vec![]));
+        let result = grade_programs(sandbox(), &solution, &suite, &options()).unwrap();
+        assert_eq!((result.compiled, result.passed), (compiles, 0), "{path}: {result:?}");
+    }
 }
 
 #[test]
@@ -239,22 +258,99 @@ fn honest_programs_pass() {
         let result = graded(Language::Python, source, &sums(), None);
         assert_eq!(result.passed, 3, "{name}: {result:?}");
     }
-    let shell = "total=0\nfor n in $(cat); do total=$((total + n)); done\necho $total\n";
-    assert_eq!(graded(Language::Shell, shell, &sums(), None).passed, 3);
+}
+
+/// The sum in every language, and something that does not compile.
+const SUMS: &[(Language, &str, &str)] = &[
+    (Language::Python, SUM, "def f(:"),
+    (
+        Language::C,
+        "#include <stdio.h>\nint main(void) { long n, s = 0; while (scanf(\"%ld\", &n) == 1) s += n; printf(\"%ld\\n\", s); }\n",
+        "int main(void) { return x; }",
+    ),
+    (
+        Language::Cpp,
+        "#include <iostream>\nint main() { long n, s = 0; while (std::cin >> n) s += n; std::cout << s << std::endl; }\n",
+        "int main() { return x; }",
+    ),
+    (
+        Language::Rust,
+        "use std::io::Read;\nfn main() { let mut t = String::new(); std::io::stdin().read_to_string(&mut t).unwrap(); println!(\"{}\", t.split_whitespace().map(|w| w.parse::<i64>().unwrap()).sum::<i64>()); }\n",
+        "fn main() { let x: i32 = \"\"; }",
+    ),
+    (
+        Language::Go,
+        "package main\nimport \"fmt\"\nfunc main() {\n\tvar n, s int\n\tfor {\n\t\tif _, err := fmt.Scan(&n); err != nil { break }\n\t\ts += n\n\t}\n\tfmt.Println(s)\n}\n",
+        "package main\nfunc main() { x := 1 }",
+    ),
+    (
+        Language::JavaScript,
+        "const t = require('fs').readFileSync(0, 'utf8');\nconsole.log(t.split(/\\s+/).filter(Boolean).map(Number).reduce((a, b) => a + b, 0));\n",
+        "function f( {",
+    ),
+    (Language::Shell, "total=0\nfor n in $(cat); do total=$((total + n)); done\necho $total\n", "if true; then\n"),
+];
+
+#[test]
+fn every_language_compiles_and_runs() {
+    let Some(sandbox) = tools() else { return };
+    for (language, right, broken) in SUMS {
+        let result = graded_in(&sandbox, *language, right, &sums(), None);
+        assert_eq!((result.compiled, result.passed), (true, 3), "{language:?}: {result:?}");
+        let result = graded_in(&sandbox, *language, broken, &sums(), None);
+        assert_eq!((result.compiled, outcomes(&result)), (false, vec![SyntaxError; 3]), "{language:?}");
+        assert!(!result.import_error.unwrap().is_empty());
+    }
+}
+
+#[test]
+fn programs_of_several_files() {
+    let Some(sandbox) = tools() else { return };
+    for (language, items) in [
+        (Language::Python, vec![("main.py", "from part import f\nprint(f())"), ("part.py", "def f(): return 3")]),
+        (
+            Language::Cpp,
+            vec![
+                ("main.cpp", "#include <cstdio>\nint f();\nint main() { printf(\"%d\", f()); }"),
+                ("part.cpp", "int f() { return 3; }"),
+            ],
+        ),
+        (
+            Language::Rust,
+            vec![
+                ("main.rs", "mod part;\nfn main() { println!(\"{}\", part::f()) }"),
+                ("part.rs", "pub fn f() -> i32 { 3 }"),
+            ],
+        ),
+        (
+            Language::Go,
+            vec![
+                ("main.go", "package main\nfunc main() { println2(f()) }"),
+                (
+                    "part.go",
+                    "package main\nimport \"fmt\"\nfunc f() int { return 3 }\nfunc println2(n int) { fmt.Println(n) }",
+                ),
+            ],
+        ),
+        (
+            Language::JavaScript,
+            vec![("main.js", "console.log(require('./part').f())"), ("part.js", "exports.f = () => 3")],
+        ),
+    ] {
+        let cases = [ProgramCase::new("", "3")];
+        let suite = Programs { language, cases: &cases, checker: None };
+        let solution = Solution { files: sandboxed::files(&items).into_iter().collect(), main: language.main_file() };
+        let result = settled(|| grade_programs(&sandbox, &solution, &suite, &options())).unwrap();
+        assert_eq!(result.passed, 1, "{language:?}: {result:?}");
+    }
 }
 
 #[test]
 fn a_missing_tool_stops_the_run() {
     let cases = sums();
     let suite = Programs { language: Language::Go, cases: &cases, checker: None };
-    let has_go = {
-        let argv = ["sh", "-c", "command -v go"].map(str::to_owned).to_vec();
-        sandbox().run(&Spec { argv, limits: Limits::default(), ..Spec::default() }).unwrap().facts.exit == Some(0)
-    };
+    // The default root holds Python and small tools.
     let result = grade_programs(sandbox(), &Language::Go.solution("package main"), &suite, &options());
-    match result {
-        Err(e @ GradeError::Worker(_)) => assert!(!has_go && e.to_string().contains("no go"), "{e}"),
-        other => assert!(has_go && other.unwrap().total == 3),
-    }
-    let _ = CaseOutcome::Passed;
+    let error = result.unwrap_err();
+    assert!(matches!(&error, GradeError::NoTool(_)) && error.to_string().contains("no go"), "{error}");
 }

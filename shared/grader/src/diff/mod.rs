@@ -27,6 +27,10 @@ const IGNORED: &[&str] = &[
     "**/tests/**",
     "**/*_test.go",
     "**/*.test.js",
+    "**/*.test.ts",
+    "**/*.spec.js",
+    "**/*.spec.ts",
+    "**/__tests__/**",
     "**/.cargo/**",
     "**/.git/**",
     "**/.github/**",
@@ -45,7 +49,8 @@ pub struct DiffRules {
     /// Patterns of paths that an agent may add, change and delete: `src/**`, `*.py`. A part is matched by `*` and `?`, any
     /// number of parts by `**`.
     pub allow: Vec<String>,
-    /// Patterns of paths that are never taken from an agent, beside those for tests and configuration that always hold.
+    /// Patterns of paths that are never taken from an agent, beside those for tests and configuration that always hold: what
+    /// the suite's command is read from, such as `Makefile`, `package.json` or `Cargo.toml`.
     pub protect: Vec<String>,
     /// The most changed files.
     pub max_files: usize,
@@ -90,13 +95,21 @@ impl DiffRules {
     /// Applies an agent's whole folder, as [`rollmill_sandbox::Spec::collect`] with an empty path brings it out. A pristine
     /// file that is neither in it nor refused there was deleted.
     pub fn apply(&self, pristine: &Files, agent: &Collected) -> Applied {
-        let mut applied = Applied { files: pristine.clone(), refused: agent.refused.clone(), ..Applied::default() };
+        let mut applied = self.overlay(pristine, &agent.files);
+        applied.refused.splice(0..0, agent.refused.iter().cloned());
+        self.delete(pristine, agent, &mut applied);
+        applied
+    }
+
+    /// Puts files over the pristine ones, such as those of a [`crate::Solution`]; nothing is deleted.
+    pub fn overlay(&self, pristine: &Files, agent: &[(String, Vec<u8>)]) -> Applied {
+        let mut applied = Applied { files: pristine.clone(), ..Applied::default() };
         let mut bytes = 0;
-        for (path, content) in &agent.files {
+        for (path, content) in agent {
             if pristine.get(path) == Some(content) {
                 continue;
             }
-            if let Some(reason) = self.refuses(path, content, pristine) {
+            if let Some(reason) = self.refuses(path, content, &applied.files) {
                 applied.refused.push(refusal(path, reason));
             } else if let Some(reason) = self.ignores(path, content, pristine) {
                 applied.ignored.push(refusal(path, reason));
@@ -108,19 +121,16 @@ impl DiffRules {
                 applied.changed.push(path.clone());
             }
         }
-        self.delete(pristine, agent, &mut applied);
         applied
     }
 
     fn delete(&self, pristine: &Files, agent: &Collected, applied: &mut Applied) {
         let kept: BTreeSet<&str> = agent.files.iter().map(|(path, _)| path.as_str()).collect();
         // What could not be brought out is not gone: a folder that was refused stands for all below it.
-        let unseen = |path: &str| {
-            agent
-                .refused
-                .iter()
-                .any(|r| path.strip_prefix(&r.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        let below = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
         };
+        let unseen = |path: &str| agent.refused.iter().any(|refused| below(path, &refused.path));
         for path in pristine.keys().filter(|p| !kept.contains(p.as_str()) && !unseen(p)) {
             if self.is_protected(path) || !self.is_allowed(path) {
                 applied.ignored.push(refusal(path, "deleted outside the allowed paths"));
@@ -131,7 +141,7 @@ impl DiffRules {
         }
     }
 
-    fn refuses(&self, path: &str, content: &[u8], pristine: &Files) -> Option<&'static str> {
+    fn refuses(&self, path: &str, content: &[u8], files: &Files) -> Option<&'static str> {
         if !is_plain(path) {
             return Some("no plain relative path");
         }
@@ -141,11 +151,7 @@ impl DiffRules {
         if content.len() > self.max_file_bytes {
             return Some("over the limit on bytes");
         }
-        let below = format!("{path}/");
-        let is_folder = pristine.range(below.clone()..).next().is_some_and(|(p, _)| p.starts_with(&below));
-        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-        (is_folder || parents.into_iter().any(|p| pristine.contains_key(p)))
-            .then_some("a file in place of a folder, or the other way round")
+        in_the_way(path, files).then_some("a file in place of a folder, or the other way round")
     }
 
     fn ignores(&self, path: &str, content: &[u8], pristine: &Files) -> Option<&'static str> {
@@ -174,7 +180,19 @@ fn refusal(path: &str, reason: &str) -> Refusal {
     Refusal { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-fn is_plain(path: &str) -> bool {
+/// Whether a folder of the path is a file in `files`, or the path a folder.
+fn in_the_way(path: &str, files: &Files) -> bool {
+    let below = format!("{path}/");
+    let is_folder = files.range(below.clone()..).next().is_some_and(|(p, _)| p.starts_with(&below));
+    is_folder || path.match_indices('/').any(|(at, _)| files.contains_key(&path[..at]))
+}
+
+/// The first path that cannot be among these in one folder: not plain and relative, or a file and a folder at once.
+pub(crate) fn misplaced(files: &Files) -> Option<&str> {
+    files.keys().map(String::as_str).find(|path| !is_plain(path) || in_the_way(path, files))
+}
+
+pub(crate) fn is_plain(path: &str) -> bool {
     let odd = |part: &str| matches!(part, "" | "." | "..") || part.len() > 255 || part.contains(['\0', '\\']);
     path.len() <= 1000 && !path.split('/').any(odd)
 }

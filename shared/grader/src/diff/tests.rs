@@ -47,6 +47,27 @@ fn changes_in_allowed_paths_count() {
 }
 
 #[test]
+fn an_overlay_deletes_nothing() {
+    let solution = crate::Solution::from_source("x = 1\n");
+    let applied = DiffRules::default().overlay(&files(PRISTINE), &solution.files);
+    assert_eq!((applied.changed.as_slice(), applied.deleted.len()), (["solution.py".to_owned()].as_slice(), 0));
+    assert_eq!(applied.files.len(), PRISTINE.len() + 1);
+}
+
+#[test]
+fn files_that_cannot_be_in_one_folder() {
+    assert_eq!(misplaced(&files(&[("a", ""), ("a.b", ""), ("b/c", "")])), None);
+    for bad in
+        [[("a", ""), ("a/b", "")], [("x/y", ""), ("x/y/z", "")], [("../x", ""), ("y", "")], [("/x", ""), ("y", "")]]
+    {
+        assert!(misplaced(&files(&bad)).is_some(), "{bad:?}");
+        let applied = DiffRules::default().overlay(&Files::new(), &collected(&bad).files);
+        assert_eq!((applied.changed.len(), applied.refused.len()), (1, 1), "{bad:?}");
+        assert_eq!(misplaced(&applied.files), None);
+    }
+}
+
+#[test]
 fn own_tests_and_configuration_are_ignored() {
     let own = [
         "conftest.py",
@@ -117,6 +138,8 @@ fn what_was_refused_on_the_way_out_is_not_deleted() {
     assert_eq!(applied.deleted, ["README", "pyproject.toml"]);
     assert!(applied.files.contains_key("src/a.py"));
     assert_eq!(paths(&applied.refused), ["src"]);
+    let agent = Collected { files: vec![], refused: vec![refusal("", "too many entries")] };
+    assert!(DiffRules::default().apply(&files(PRISTINE), &agent).deleted.is_empty());
 }
 
 proptest::proptest! {

@@ -92,6 +92,9 @@ pub enum GradeError {
     /// The worker did not even start to speak, before anything of the solution ran: stop the run.
     #[error("the worker did not start ({0}): is the sandbox's python3 at least 3.8?")]
     Worker(String),
+    /// A program that grading needs is not there: stop the run.
+    #[error("no {0} in the sandbox's root file system: choose one that has it")]
+    NoTool(String),
     /// The arguments of a case cannot be sent: give up this task.
     #[error("arguments of test case {index}: {source}")]
     Arguments {
@@ -112,7 +115,7 @@ impl GradeError {
         match self {
             GradeError::Sandbox(e) => e.is_transient(),
             GradeError::Overloaded { .. } => true,
-            GradeError::Worker(_) | GradeError::Arguments { .. } | GradeError::Task(_) => false,
+            GradeError::Worker(_) | GradeError::NoTool(_) | GradeError::Arguments { .. } | GradeError::Task(_) => false,
         }
     }
 }

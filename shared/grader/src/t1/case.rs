@@ -7,6 +7,7 @@
 
 use super::checker::Checker;
 use crate::cases::CasesError;
+use crate::diff::misplaced;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -81,12 +82,21 @@ fn parse_case(index: usize, row: Row) -> Result<ProgramCase, CasesError> {
             .parse()
             .map_err(|e: super::UnknownChecker| fail("checker", e.to_string()))?,
     };
+    let args = row.args.map_or(Ok(vec![]), texts).map_err(|what| fail("args", what))?;
+    if args.iter().any(|arg| arg.contains('\0')) {
+        return Err(fail("args", "an argument cannot hold a NUL byte".to_owned()));
+    }
+    let files = row.files.map_or(Ok(BTreeMap::new()), named_texts).map_err(|what| fail("files", what))?;
+    let bytes = files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
+    if let Some(name) = misplaced(&bytes) {
+        return Err(fail("files", format!("{name:?} is no plain relative path, or a file and a folder at once")));
+    }
     let stdout = row.stdout.ok_or_else(|| fail("stdout", "missing".to_owned()))?;
     Ok(ProgramCase {
         stdin: row.stdin.map_or(Ok(String::new()), text).map_err(|what| fail("stdin", what))?,
         stdout: text(stdout).map_err(|what| fail("stdout", what))?,
-        args: row.args.map_or(Ok(vec![]), texts).map_err(|what| fail("args", what))?,
-        files: row.files.map_or(Ok(BTreeMap::new()), named_texts).map_err(|what| fail("files", what))?,
+        args,
+        files,
         exit,
         checker,
     })
@@ -163,6 +173,9 @@ mod tests {
             (r#"{"stdin": 1, "stdout": ""}"#, "test case 1, field \"stdin\": must be a string, not 1"),
             (r#"{"stdout": "", "args": "x"}"#, "test case 1, field \"args\": must be an array"),
             (r#"{"stdout": "", "files": {"a": 1}}"#, "test case 1, field \"files\": must be a string"),
+            (r#"{"stdout": "", "args": ["a\u0000"]}"#, "test case 1, field \"args\": an argument cannot"),
+            (r#"{"stdout": "", "files": {"../a": ""}}"#, "test case 1, field \"files\": \"../a\" is no plain"),
+            (r#"{"stdout": "", "files": {"a": "", "a/b": ""}}"#, "test case 1, field \"files\": \"a\" is no plain"),
             (r#"{"stdout": "", "exit": 256}"#, "test case 1, field \"exit\": must be 0 to 255"),
             (r#"{"stdout": "", "checker": "fuzzy"}"#, "test case 1, field \"checker\": unknown checker"),
         ] {

@@ -1,10 +1,12 @@
 //! How a program of each language is compiled and run.
 //!
-//! In: a language and a solution's files. Out: command lines for the sandbox, and what is brought out after compiling. The
-//! root file system behind the sandbox must have the tools that are named here.
+//! In: a language and a solution's files. Out: command lines for the sandbox and limits, from the sandbox's own table of tool
+//! chains, with more than one source file and a check of syntax where nothing is compiled. The root file system behind the
+//! sandbox must hold the tool chain (profile `all`, or the language's); servers and custom checkers need its python3 as well.
 
 use crate::t0::Solution;
 use rollmill_sandbox::Limits;
+use rollmill_sandbox::toolchain::{PROGRAM, Toolchain};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -25,7 +27,7 @@ pub enum Language {
     Go,
     /// Node.js
     JavaScript,
-    /// POSIX sh
+    /// bash
     Shell,
 }
 
@@ -38,25 +40,36 @@ impl FromStr for Language {
     type Err = UnknownLanguage;
 
     fn from_str(text: &str) -> Result<Language, UnknownLanguage> {
-        Language::ALL.into_iter().find(|l| l.row().name == text).ok_or_else(|| UnknownLanguage(text.to_owned()))
+        Language::ALL.into_iter().find(|l| l.name() == text).ok_or_else(|| UnknownLanguage(text.to_owned()))
     }
 }
 
-/// One language's line of the table. `{main}` stands for the main file, `{sources}` for all files of its kind, the main
-/// one first.
-struct Row {
-    name: &'static str,
-    ending: &'static str,
-    compile: &'static [&'static str],
-    /// `None` where the program is the compiled file.
-    run: Option<&'static [&'static str]>,
+/// C is compiled as C++ is.
+static C: Toolchain = Toolchain {
+    language: "c",
+    packages: &["gcc"],
+    source: "main.c",
+    compile: &["gcc", "-O2", "-std=gnu17", "-o", PROGRAM, "main.c", "-lm"],
+    run: &["./program"],
+    env: &[],
+    compile_limits: limits(60, 1024, 32, 128),
+    run_limits: limits(10, 512, 32, 64),
+};
+
+const fn limits(seconds: u64, memory_mib: u64, pids: u32, disk_mib: u64) -> Limits {
+    Limits {
+        wall: Duration::from_secs(seconds),
+        cpu: Duration::from_secs(seconds),
+        memory_bytes: memory_mib << 20,
+        pids,
+        disk_bytes: disk_mib << 20,
+        output_bytes: 1 << 20,
+        collect_bytes: 32 << 20,
+    }
 }
 
-/// Where a compiler puts the program, under /work.
-pub(super) const BINARY: &str = ".out/program";
-
-const CHECK_PYTHON: &str = "import sys\nopen(sys.argv[1], encoding='utf-8', errors='surrogateescape').close()\n\
-    compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec', dont_inherit=True)";
+const CHECK_PYTHON: &str = "import sys\nwith open(sys.argv[1], 'rb') as f: source = f.read()\n\
+    compile(source, sys.argv[1], 'exec', dont_inherit=True)";
 
 impl Language {
     /// All of them.
@@ -70,39 +83,27 @@ impl Language {
         Language::Shell,
     ];
 
-    fn row(self) -> Row {
-        let binary = |name, ending, compile| Row { name, ending, compile, run: None };
-        match self {
-            Language::Python => Row {
-                name: "python",
-                ending: ".py",
-                compile: &["python3", "-I", "-S", "-B", "-c", CHECK_PYTHON, "{main}"],
-                run: Some(&["python3", "-B", "{main}"]),
-            },
-            Language::C => binary("c", ".c", &["gcc", "-O2", "-std=gnu17", "-o", BINARY, "{sources}", "-lm"]),
-            Language::Cpp => binary("cpp", ".cpp", &["g++", "-O2", "-std=gnu++17", "-o", BINARY, "{sources}"]),
-            Language::Rust => binary("rust", ".rs", &["rustc", "-O", "--edition=2021", "-o", BINARY, "{main}"]),
-            Language::Go => binary("go", ".go", &["go", "build", "-o", BINARY, "{sources}"]),
-            Language::JavaScript => Row {
-                name: "javascript",
-                ending: ".js",
-                compile: &["node", "--check", "{main}"],
-                run: Some(&["node", "{main}"]),
-            },
-            Language::Shell => {
-                Row { name: "shell", ending: ".sh", compile: &["sh", "-n", "{main}"], run: Some(&["sh", "{main}"]) }
-            }
-        }
+    /// Its tool chain in [`rollmill_sandbox::toolchain`]; C has none there.
+    fn tools(self) -> &'static Toolchain {
+        Toolchain::of(self.name()).unwrap_or(&C)
     }
 
     /// The spelling.
     pub fn name(self) -> &'static str {
-        self.row().name
+        match self {
+            Language::Python => "python",
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Rust => "rust",
+            Language::Go => "go",
+            Language::JavaScript => "javascript",
+            Language::Shell => "shell",
+        }
     }
 
     /// The name of a solution's main file: `main.py`, `main.cpp`.
     pub fn main_file(self) -> String {
-        format!("main{}", self.row().ending)
+        self.tools().source.to_owned()
     }
 
     /// A solution of one file.
@@ -112,50 +113,55 @@ impl Language {
 
     /// Whether a compiled file is what runs.
     pub(super) fn is_compiled(self) -> bool {
-        self.row().run.is_none()
+        !self.tools().compile.is_empty()
     }
 
+    /// Compiles all files of the language's kind, the main one first; where nothing is compiled, checks the syntax of the
+    /// main one.
     pub(super) fn compile_command(self, solution: &Solution) -> Vec<String> {
-        let row = self.row();
-        let others = solution.files.iter().map(|(name, _)| name);
-        let others = others.filter(|name| name.ends_with(row.ending) && **name != solution.main);
-        let mut argv = Vec::new();
-        for word in row.compile {
-            match *word {
-                "{main}" => argv.push(solution.main.clone()),
-                "{sources}" => argv.extend(std::iter::once(&solution.main).chain(others.clone()).cloned()),
-                word => argv.push(word.to_owned()),
-            }
+        let tools = self.tools();
+        let main = solution.main.clone();
+        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).chain([main.clone()]).collect();
+        match self {
+            Language::Python => return words(&["python3", "-I", "-S", "-B", "-c", CHECK_PYTHON]),
+            Language::JavaScript => return words(&["node", "--check"]),
+            Language::Shell => return words(&["bash", "-n"]),
+            _ => {}
         }
-        argv
+        let ending = tools.source.trim_start_matches("main");
+        let others = solution.files.iter().map(|(name, _)| name.clone());
+        let others = others.filter(|name| name.ends_with(ending) && *name != main);
+        // rustc finds the others by itself
+        let others: Vec<String> = if self == Language::Rust { vec![] } else { others.collect() };
+        let sources = |word: &&str| match *word == tools.source {
+            true => std::iter::once(main.clone()).chain(others.clone()).collect(),
+            false => vec![(*word).to_owned()],
+        };
+        tools.compile.iter().flat_map(sources).collect()
     }
 
     pub(super) fn run_command(self, main: &str) -> Vec<String> {
-        match self.row().run {
-            Some(words) => words.iter().map(|word| word.replace("{main}", main)).collect(),
-            None => vec![format!("/work/{BINARY}")],
+        if self == Language::Python {
+            // not -I: a program of several files imports its own
+            return ["python3", "-B", main].map(str::to_owned).to_vec();
         }
+        let tools = self.tools();
+        tools.run.iter().map(|word| if *word == tools.source { main } else { word }.to_owned()).collect()
     }
 
-    /// The environment of the compiler: no downloads, caches where there is room.
-    pub(super) fn compile_env(self) -> Vec<(String, String)> {
-        let go = [("GOCACHE", "/tmp/go"), ("GO111MODULE", "off"), ("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")];
-        let pairs = if self == Language::Go { go.as_slice() } else { &[] };
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    pub(super) fn env(self) -> Vec<(String, String)> {
+        self.tools().env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// What compiling may use.
+    /// What compiling may use; a busy machine gets three times the wall clock.
     pub(super) fn compile_limits(self) -> Limits {
-        let wall = Duration::from_secs(if self.is_compiled() { 240 } else { 30 });
-        Limits {
-            wall,
-            cpu: wall / 3,
-            memory_bytes: 2 << 30,
-            pids: 128,
-            disk_bytes: 512 << 20,
-            output_bytes: 64 << 10,
-            collect_bytes: 64 << 20,
-        }
+        let limits = self.tools().compile_limits.clone();
+        Limits { wall: 3 * limits.cpu, ..limits }
+    }
+
+    /// Memory, processes, disk and output of a program.
+    pub(super) fn run_limits(self) -> Limits {
+        self.tools().run_limits.clone()
     }
 }
 
@@ -170,8 +176,9 @@ mod tests {
         solution.files.push(("part.h".into(), vec![]));
         let argv = Language::Cpp.compile_command(&solution);
         assert_eq!(argv[argv.len() - 2..], ["main.cpp", "part.cpp"]);
-        assert_eq!(Language::Cpp.run_command("main.cpp"), ["/work/.out/program"]);
-        assert_eq!(Language::Shell.run_command("a/b.sh"), ["sh", "a/b.sh"]);
+        assert_eq!(Language::Cpp.run_command("main.cpp"), ["./program"]);
+        assert_eq!(Language::Shell.run_command("a/b.sh"), ["bash", "a/b.sh"]);
+        assert_eq!(Language::C.compile_command(&Language::C.solution(""))[4..], [PROGRAM, "main.c", "-lm"]);
         for language in Language::ALL {
             assert_eq!(language.name().parse(), Ok(language));
             assert_eq!(serde_json::to_value(language).unwrap(), language.name());

@@ -11,12 +11,14 @@ use std::time::Duration;
 /// How a suite is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct T1Options {
-    /// CPU time of one case, or sleep; four times as much wall clock passes before a starved run is given up.
+    /// CPU time of one case, or sleep. Four times as much wall clock passes first, and twenty times as much for a
+    /// run that was starved, before that is given up.
     pub per_case: Duration,
     /// CPU time, or sleep, of all cases together; later cases fail.
     pub total: Duration,
-    /// Memory, processes, disk and output of a case; its wall clock and CPU are set from the fields above.
-    pub limits: Limits,
+    /// Memory, processes, disk and output of a case, instead of the language's own; its wall clock and CPU are set from the
+    /// fields above.
+    pub limits: Option<Limits>,
     /// Seed of tickets.
     pub seed: u64,
 }
@@ -25,7 +27,7 @@ impl Default for T1Options {
     /// 5 s a case, 60 s in all.
     fn default() -> T1Options {
         let seconds = Duration::from_secs;
-        T1Options { per_case: seconds(5), total: seconds(60), limits: Limits::default(), seed: 0 }
+        T1Options { per_case: seconds(5), total: seconds(60), limits: None, seed: 0 }
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 /// How a suite is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct T2Options {
-    /// CPU time of one test; three times as much wall clock.
+    /// CPU time of one test; four times as much wall clock, not counting what it stood without a CPU, and twenty times as much
+    /// before a starved test is given up.
     pub per_test: Duration,
     /// Whether the twins of passed tests are run.
     pub twins: bool,

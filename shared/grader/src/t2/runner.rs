@@ -21,9 +21,12 @@ const RUNNER: &str = concat!(
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/runner/suite.py"))
 );
 /// How long the runner may take until it speaks, with nothing of the solution read.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(30);
 /// What it may need between two tests on a busy machine.
-const BETWEEN: Duration = Duration::from_secs(15);
+const BETWEEN: Duration = Duration::from_secs(10);
+
+/// How much wall clock a starved test gets for each second of CPU, as the runner has it.
+const PATIENCE: u32 = 20;
 
 #[derive(Serialize)]
 struct Request<'a> {
@@ -61,7 +64,7 @@ pub(super) fn run(
     opts: &T2Options,
 ) -> Result<Vec<TestVerdict>, GradeError> {
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let wall = START + (3 * opts.per_test).saturating_mul(count) + BETWEEN;
+    let wall = START + PATIENCE * opts.per_test + (4 * opts.per_test).saturating_mul(count) + BETWEEN;
     let mut channel = Channel::open(sandbox, &spec(files, suite, tests, wall, opts))?;
     let end = Instant::now() + wall + BETWEEN;
     let seq = ticket(opts.seed, 1);
@@ -71,14 +74,14 @@ pub(super) fn run(
     match channel.hear(Instant::now() + START)? {
         Heard::Frame(body)
             if serde_json::from_slice::<Ready>(&body).is_ok_and(|r| r.seq == seq && r.error.is_empty()) => {}
-        Heard::Frame(body) => return Err(GradeError::Worker(last_words(&body))),
+        Heard::Frame(_) => return Err(GradeError::NoTool(suite.framework.name().to_owned())),
         Heard::Late => return Err(overloaded(&channel.finish()?.facts)),
         Heard::Ended | Heard::Malformed(_) => return Err(GradeError::Worker(last_words(&channel.finish()?.stderr))),
     }
     let mut verdicts = Vec::with_capacity(ids.len());
     let broken = loop {
         let Some(id) = ids.get(verdicts.len()) else { break None };
-        match channel.hear(Instant::now() + 3 * opts.per_test + BETWEEN)? {
+        match channel.hear(Instant::now() + PATIENCE * opts.per_test + BETWEEN)? {
             Heard::Frame(body) => match serde_json::from_slice::<Report>(&body) {
                 Ok(report) if report.seq == seq && report.index == verdicts.len() => {
                     verdicts.push(verdict(id, &report, opts.per_test)?);
@@ -132,7 +135,8 @@ fn verdict(id: &str, report: &Report, allowed: Duration) -> Result<TestVerdict, 
     };
     if outcome == TestOutcome::Timeout {
         let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or_default();
-        let idle = report.waiting <= report.wall / 10.0 && report.cpu < report.wall * 0.9;
+        // Most of what it did not wait for a CPU, it slept.
+        let idle = report.wall - report.waiting > 3.9 * allowed.as_secs_f64();
         let facts = Facts { cpu: seconds(report.cpu), wall: seconds(report.wall), idle, ..Facts::default() };
         if !at_fault(&facts, allowed) {
             return Err(overloaded(&facts));

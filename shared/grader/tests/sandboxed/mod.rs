@@ -1,10 +1,12 @@
 //! What the tests against a real sandbox share. They need the helper beside them: `cargo build -p rollmill-sandbox --bins`.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part; helpers are not seen as tests
 
+pub mod repository;
+
 use rollmill_grader::{
     Case, CaseOutcome, GradeError, Solution, SuiteResult, T0Options, TestSource, Value, grade, grade_tests, literal,
 };
-use rollmill_sandbox::{Namespaces, NamespacesOptions};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Root, RootSource, prepare};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -62,6 +64,20 @@ pub fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> Result<T, G
         }
     }
     panic!("this machine is too busy for tests about time limits");
+}
+
+/// A sandbox on the root with all tool chains and pytest, or nothing: a skip with its name, and a failure where
+/// ROLLMILL_REQUIRE has `packages`.
+pub fn tools() -> Option<Namespaces> {
+    let options = NamespacesOptions { root: Root::Named("all".into()), ..NamespacesOptions::default() };
+    let source = RootSource::profile("all").expect("a profile");
+    if let Err(e) = prepare("all", &source, &options.cache_dir) {
+        let required = std::env::var("ROLLMILL_REQUIRE").is_ok_and(|r| r.split(',').any(|p| p == "packages"));
+        assert!(!required, "{e}");
+        eprintln!("skipped: packages: {e}");
+        return None;
+    }
+    Some(Namespaces::open(options).unwrap())
 }
 
 /// Files by path.
