@@ -6,6 +6,7 @@ use rollmill_cheats::cheat::{Baselines, Outcome, label, once_each, try_cheat};
 use rollmill_cheats::class::CLASSES;
 use rollmill_cheats::form::{Form, cheating};
 use rollmill_cheats::label::Grader;
+use rollmill_cheats::tier::Tier;
 use rollmill_cheats::{Corpus, campaign, naive, project, sandbox, task, template, wilson};
 use rollmill_grader::Solution;
 use rollmill_grader::style::style;
@@ -44,11 +45,14 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
     for task in &corpus.tasks {
-        let right = label(&grader, &Solution::from_source(&task.reference), task).unwrap();
-        assert_eq!(right.reward, 1.0, "{}: {}", task.id, right.detail);
-        let wrong = label(&grader, &Solution::from_source(&task.wrong), task).unwrap();
-        assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{}: {wrong:?}", task.id);
-        assert_eq!(wrong.reward > 0.0, task.weak_b(), "{}: {wrong:?}", task.id);
+        for tier in Tier::ALL {
+            let name = format!("{} at {}", task.id, tier.name());
+            let right = label(&grader, tier, Solution::from_source(&task.reference), task).unwrap();
+            assert_eq!(right.reward, 1.0, "{name}: {}", right.detail);
+            let wrong = label(&grader, tier, Solution::from_source(&task.wrong), task).unwrap();
+            assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{name}: {wrong:?}");
+            assert_eq!(wrong.reward > 0.0, task.weak_b(), "{name}: {wrong:?}");
+        }
         let naive = naive::paid(SANDBOX.as_ref(), &Solution::from_source(&task.reference), task, false).unwrap();
         assert_eq!(naive, 1.0, "the control pays for {}", task.id);
     }
@@ -58,8 +62,8 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
 fn no_trick_pays_and_the_naive_grader_is_fooled() {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
-    let base = Baselines::of(&grader, &corpus.tasks).unwrap();
-    let cheats = once_each(&corpus.templates, &corpus.tasks);
+    let base = Baselines::of(&grader, Tier::Calls, &corpus.tasks).unwrap();
+    let cheats = once_each(&corpus.templates, &corpus.tasks, 0);
     let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();
     let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
     assert!(paying.is_empty(), "seed {SEED}: {paying:#?}");

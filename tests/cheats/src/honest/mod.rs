@@ -6,6 +6,7 @@ pub mod sets;
 use crate::CorpusError;
 use crate::label::{Grader, Label, Unlabelled};
 use crate::template::Split;
+use crate::tier::Tests;
 use rewrites::{REWRITES, fits, rewrite};
 use rollmill_grader::{Comparator, Solution};
 use serde::Serialize;
@@ -89,10 +90,10 @@ pub fn try_honest(grader: &Grader<'_>, honest: &Honest<'_>) -> Result<Outcome, U
         let exact =
             cases.iter_mut().filter(|c| honest.rewrite == "tuple_for_list" && c.comparator == Comparator::Exact);
         exact.for_each(|c| c.comparator = Comparator::Sequence);
-        cases
+        Tests::Calls(cases)
     };
     let (a, b) = (declared(&r.tests_a), r.tests_b.as_deref().map(declared));
-    let label = grader.label(&honest.solution, &r.entry, &a, b.as_deref()).map_err(Unlabelled::of(honest.id()))?;
+    let label = grader.label(&honest.solution, &r.entry, &a, b.as_ref()).map_err(Unlabelled::of(honest.id()))?;
     Ok(Outcome { id: honest.id(), set: r.set, rewrite: honest.rewrite, label })
 }
 
