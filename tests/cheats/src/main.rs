@@ -54,6 +54,9 @@ struct Args {
     /// Start an interpreter for every run, instead of keeping some loaded
     #[arg(long)]
     cold: bool,
+    /// At T0 every form of a template on one task only, and all of these to the naive grader as well
+    #[arg(long)]
+    once: bool,
     /// Do not ask the naive grader
     #[arg(long)]
     no_control: bool,
@@ -101,6 +104,7 @@ fn main() -> Result<()> {
 fn chosen<'a>(args: &Args, tier: Tier, corpus: &'a Corpus) -> Vec<Cheat<'a>> {
     let (templates, tasks) = (&corpus.templates, &corpus.tasks);
     let mut cheats = match tier {
+        Tier::Calls if args.once => cheat::once_each(templates, tasks, 0),
         Tier::Calls => cheat::all(templates, tasks),
         _ => (0..2).flat_map(|turn| cheat::once_each(templates, tasks, turn)).collect(),
     };
