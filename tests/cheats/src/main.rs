@@ -85,13 +85,13 @@ fn main() -> Result<()> {
     let (grader, short) = (Grader::new(sandbox.as_ref(), args.seed), Grader::short(sandbox.as_ref(), args.seed));
     let interpreters = if args.cold { "cold" } else { "kept loaded" };
     println!("seed {}, isolation {}, interpreters {interpreters}", args.seed, sandbox.level().level);
-    if matches!(args.what, What::All | What::Cheats) {
-        for tier in Tier::ALL.into_iter().filter(|t| args.tier.as_deref().is_none_or(|name| name == t.name())) {
+    for tier in Tier::ALL.into_iter().filter(|t| args.tier.as_deref().is_none_or(|name| name == t.name())) {
+        if matches!(args.what, What::All | What::Cheats) {
             println!("\n{}", cheats(&args, tier, &corpus, &short)?);
         }
-    }
-    if matches!(args.what, What::All | What::Honest) && args.class.is_none() {
-        println!("\n{}", honests(&args, &corpus, &grader)?);
+        if matches!(args.what, What::All | What::Honest) && args.class.is_none() && tier != Tier::Program {
+            println!("\n{}", honests(&args, tier, &corpus, &grader)?);
+        }
     }
     if matches!(args.what, What::All | What::Time) {
         println!("\n{}", times(&corpus, &grader)?);
@@ -133,12 +133,13 @@ fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Resu
     Ok(report::cheats(tier.name(), &outcomes))
 }
 
-fn honests(args: &Args, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
-    let all = honest::all(&corpus.references, &args.python, args.seed)?;
+fn honests(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
+    let mut all = honest::all(&corpus.references, &args.python, args.seed)?;
+    all.retain(|h| h.fits(tier));
     let chosen = campaign::sample(all, args.sample, args.seed);
-    eprintln!("{} honest solutions", chosen.len());
-    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, h)))?;
-    Ok(report::honest(&known(outcomes)))
+    eprintln!("{} honest solutions at {}", chosen.len(), tier.name());
+    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    Ok(format!("Honest solutions at {}\n\n{}", tier.name(), report::honest(&known(outcomes))))
 }
 
 /// Leaves out, and names, what nothing could be learned about.
