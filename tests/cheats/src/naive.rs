@@ -54,7 +54,7 @@ pub fn paid(sandbox: &dyn Sandbox, solution: &Solution, task: &Task, later: bool
     } else {
         vec!["sh".to_owned(), "-c".to_owned(), "cd /work; exec python3 test_solution.py".to_owned()]
     };
-    let limits = Limits { wall: Duration::from_secs(8), cpu: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { wall: Duration::from_secs(30), cpu: Duration::from_secs(2), ..Limits::default() };
     let spec = Spec { argv, files, limits, collect: vec!["reward.txt".to_owned()], ..Spec::default() };
     Ok(believed(&sandbox.run(&spec)?, task.tests_a.len()))
 }
