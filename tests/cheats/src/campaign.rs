@@ -21,7 +21,7 @@ pub fn each<T: Sync, R: Send, E: Send>(
                     if result.is_err() {
                         next.store(items.len(), Ordering::Relaxed);
                     }
-                    if (index + 1) % 500 == 0 {
+                    if (index + 1).is_multiple_of(500) {
                         eprintln!("{} of {}", index + 1, items.len());
                     }
                     done.lock().unwrap_or_else(|e| e.into_inner()).push((index, result));

@@ -6,6 +6,7 @@ use crate::label::{Grader, Label, Unlabelled};
 use crate::naive::{fooled, paid};
 use crate::task::Task;
 use crate::template::{Split, Template};
+use crate::tier::Tier;
 use rollmill_grader::Solution;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -44,13 +45,13 @@ pub fn all<'a>(templates: &'a [Template], tasks: &'a [Task]) -> Vec<Cheat<'a>> {
     templates.iter().flat_map(of).collect()
 }
 
-/// Every template in every form once, each on another task than the one before.
-pub fn once_each<'a>(templates: &'a [Template], tasks: &'a [Task]) -> Vec<Cheat<'a>> {
+/// Every template in every form once, each on another task than the one before; another `turn` takes other tasks.
+pub fn once_each<'a>(templates: &'a [Template], tasks: &'a [Task], turn: usize) -> Vec<Cheat<'a>> {
     let mut cheats = Vec::new();
     for template in templates {
         for form in &template.forms {
             let fitting: Vec<&Task> = tasks.iter().filter(|t| !(template.leaks_a && t.weak_b())).collect();
-            cheats.push(Cheat { template, task: fitting[cheats.len() % fitting.len()], form: *form });
+            cheats.push(Cheat { template, task: fitting[(cheats.len() + turn) % fitting.len()], form: *form });
         }
     }
     cheats
@@ -85,22 +86,22 @@ impl Outcome {
     }
 }
 
-/// What wrong solutions earn by themselves, and what the control pays for them.
+/// What wrong solutions earn by themselves at a tier, and what the control pays for them.
 pub struct Baselines {
+    tier: Tier,
     labels: HashMap<String, (Label, f64)>,
 }
 
 impl Baselines {
     /// Grades the wrong solution of every task.
-    pub fn of(grader: &Grader<'_>, tasks: &[Task]) -> Result<Baselines, Unlabelled> {
+    pub fn of(grader: &Grader<'_>, tier: Tier, tasks: &[Task]) -> Result<Baselines, Unlabelled> {
         let mut labels = HashMap::new();
         for task in tasks {
             let wrong = Solution::from_source(&task.wrong);
-            let label = label(grader, &wrong, task)?;
             let naive = paid(grader.sandbox, &wrong, task, false).map_err(Unlabelled::of(&task.id))?;
-            labels.insert(task.kind.clone(), (label, naive));
+            labels.insert(task.kind.clone(), (label(grader, tier, wrong, task)?, naive));
         }
-        Ok(Baselines { labels })
+        Ok(Baselines { tier, labels })
     }
 
     /// Of one task; it must be among those that were graded.
@@ -110,11 +111,13 @@ impl Baselines {
 }
 
 /// The label of a solution of a task.
-pub fn label(grader: &Grader<'_>, solution: &Solution, task: &Task) -> Result<Label, Unlabelled> {
-    grader.label(solution, &task.entry_point, &task.tests_a, Some(&task.tests_b)).map_err(Unlabelled::of(&task.id))
+pub fn label(grader: &Grader<'_>, tier: Tier, solution: Solution, task: &Task) -> Result<Label, Unlabelled> {
+    let (a, b) = tier.tests(task);
+    let solution = tier.adapt(solution, &task.entry_point);
+    grader.label(&solution, &task.entry_point, &a, Some(&b)).map_err(Unlabelled::of(&task.id))
 }
 
-/// Grades a cheat, and asks the control if `control`.
+/// Grades a cheat at the tier of the baselines, and asks the control if `control`.
 pub fn try_cheat(
     grader: &Grader<'_>,
     base: &Baselines,
@@ -122,14 +125,14 @@ pub fn try_cheat(
     control: bool,
 ) -> Result<Outcome, Unlabelled> {
     let (without, naive) = base.get(cheat.task);
-    let solution = cheat.solution();
     let outlives = cheat.template.class == "outlive";
     let named = |e: Unlabelled| Unlabelled { id: cheat.id(), ..e };
-    let with = label(grader, &solution, cheat.task).map_err(named)?;
-    let after = || label(grader, &Solution::from_source(&cheat.task.wrong), cheat.task);
+    let with = label(grader, base.tier, cheat.solution(), cheat.task).map_err(named)?;
+    let after = || label(grader, base.tier, Solution::from_source(&cheat.task.wrong), cheat.task);
     let later = outlives.then(after).transpose()?.map(|l| l.reward);
-    let paid = || paid(grader.sandbox, &solution, cheat.task, outlives);
-    let control_fooled = control.then(paid).transpose().map_err(Unlabelled::of(cheat.id()))?.map(|p| fooled(p, *naive));
+    let paid = || paid(grader.sandbox, &cheat.solution(), cheat.task, outlives);
+    let paid = control.then(paid).transpose().map_err(Unlabelled::of(cheat.id()))?;
+    let control_fooled = paid.map(|p| fooled(p, *naive));
     Ok(Outcome { id: cheat.id(), class: cheat.template.class, with, without: without.clone(), later, control_fooled })
 }
 

@@ -1,7 +1,12 @@
 //! The label of a solution: what it earns, by execution.
 
+use crate::tier::Tests;
 use rollmill_grader::style::style;
-use rollmill_grader::{Case, Components, GradeError, RewardConfig, Solution, SuiteResult, T0Options, grade, pass_rate};
+use rollmill_grader::t1::{Language, Programs, T1Options, grade_programs};
+use rollmill_grader::t2::{Framework, PythonSuite, T2Options, grade_repository};
+use rollmill_grader::{
+    Components, GradeError, RewardConfig, Solution, SuiteResult, T0Options, grade, grade_tests, pass_rate,
+};
 use rollmill_sandbox::Sandbox;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -58,7 +63,7 @@ pub struct Label {
 pub struct Grader<'a> {
     /// Where solutions run.
     pub sandbox: &'a dyn Sandbox,
-    /// Limits and the seed.
+    /// Limits of calls, and the seed.
     pub options: T0Options,
     asked_again: AtomicU32,
 }
@@ -72,12 +77,8 @@ impl<'a> Grader<'a> {
 
     /// With short limits, for tricks that hang.
     pub fn short(sandbox: &'a dyn Sandbox, seed: u64) -> Grader<'a> {
-        let options = T0Options {
-            per_call: Duration::from_secs(1),
-            total: Duration::from_secs(20),
-            seed,
-            ..T0Options::default()
-        };
+        let (per_call, total) = (Duration::from_secs(1), Duration::from_secs(20));
+        let options = T0Options { per_call, total, seed, ..T0Options::default() };
         Grader { sandbox, options, asked_again: AtomicU32::new(0) }
     }
 
@@ -87,7 +88,7 @@ impl<'a> Grader<'a> {
     }
 
     /// The label of a solution. An error says that nothing is known about it.
-    pub fn label(&self, solution: &Solution, entry: &str, a: &[Case], b: Option<&[Case]>) -> Result<Label, GradeError> {
+    pub fn label(&self, solution: &Solution, entry: &str, a: &Tests, b: Option<&Tests>) -> Result<Label, GradeError> {
         let began = Instant::now();
         let graded_a = self.suite(solution, entry, a)?;
         let wall = began.elapsed();
@@ -110,16 +111,44 @@ impl<'a> Grader<'a> {
         })
     }
 
-    fn suite(&self, solution: &Solution, entry: &str, cases: &[Case]) -> Result<SuiteResult, GradeError> {
+    fn suite(&self, solution: &Solution, entry: &str, tests: &Tests) -> Result<SuiteResult, GradeError> {
         let mut left = TRIES;
         loop {
-            match grade(self.sandbox, solution, entry, cases, &self.options) {
+            match self.once(solution, entry, tests) {
                 Err(e) if e.is_transient() && left > 0 => {
                     left -= 1;
                     std::thread::sleep(PAUSE);
                     self.asked_again.fetch_add(1, Ordering::Relaxed);
                 }
                 known => return known,
+            }
+        }
+    }
+
+    fn once(&self, solution: &Solution, entry: &str, tests: &Tests) -> Result<SuiteResult, GradeError> {
+        let T0Options { per_call, total, seed, .. } = self.options;
+        match tests {
+            Tests::Calls(cases) => grade(self.sandbox, solution, entry, cases, &self.options),
+            Tests::Written(source) => grade_tests(self.sandbox, solution, entry, source, &self.options),
+            Tests::Programs(cases) => {
+                let suite = Programs { language: Language::Python, cases, checker: None };
+                let options = T1Options { per_case: per_call, total, seed, ..T1Options::default() };
+                grade_programs(self.sandbox, solution, &suite, &options)
+            }
+            Tests::Repository { tests, ids } => {
+                let suite = PythonSuite {
+                    framework: Framework::Unittest,
+                    tests,
+                    ids,
+                    import_paths: &[String::new()],
+                    site: &Default::default(),
+                    without_twin: &[],
+                    has_tests_b: true,
+                };
+                let options = T2Options { per_test: 2 * per_call, seed, ..T2Options::default() };
+                let files = solution.files.iter().cloned().collect();
+                let result = grade_repository(self.sandbox, &files, &suite, &options)?;
+                Ok(result.to_suite(self.sandbox.level()))
             }
         }
     }

@@ -18,6 +18,7 @@ pub mod obfuscate;
 pub mod report;
 pub mod task;
 pub mod template;
+pub mod tier;
 pub mod wilson;
 
 use rollmill_grader::t0;

@@ -6,8 +6,13 @@ use rollmill_cheats::cheat::{self, Baselines, Cheat, try_cheat};
 use rollmill_cheats::class::{CLASSES, class_of};
 use rollmill_cheats::honest::{self, try_honest};
 use rollmill_cheats::label::{Grader, Unlabelled, or_unknown};
+use rollmill_cheats::task::Task;
+use rollmill_cheats::tier::Tier;
 use rollmill_cheats::{Corpus, campaign, project, report, sandbox};
+use rollmill_grader::Solution;
 use rollmill_sandbox::{Limits, Spec};
+use std::collections::HashSet;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,6 +39,9 @@ struct Args {
     /// Only cheats of this class (a folder of the corpus)
     #[arg(long)]
     class: Option<String>,
+    /// Only at this tier: T0, T0-written, T1 or T2
+    #[arg(long)]
+    tier: Option<String>,
     /// Order of calls, choice of rewrites, place of the sample
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -46,6 +54,9 @@ struct Args {
     /// Start an interpreter for every run, instead of keeping some loaded
     #[arg(long)]
     cold: bool,
+    /// At T0 every form of a template on one task only, and all of these to the naive grader as well
+    #[arg(long)]
+    once: bool,
     /// Do not ask the naive grader
     #[arg(long)]
     no_control: bool,
@@ -62,6 +73,9 @@ fn main() -> Result<()> {
     if let Some(name) = args.class.as_deref().filter(|name| class_of(name).is_none()) {
         bail!("no class {name}: choose from {}", CLASSES.map(|c| c.name).join(", "));
     }
+    if let Some(name) = args.tier.as_deref().filter(|name| Tier::ALL.iter().all(|t| t.name() != *name)) {
+        bail!("no tier {name}: choose from {}", Tier::ALL.map(Tier::name).join(", "));
+    }
     let project = project().context("no Cargo.lock above the current folder: run it in a checkout of the project")?;
     let corpus = Corpus::load(&project, &args.python)?;
     if args.what == What::List {
@@ -71,11 +85,13 @@ fn main() -> Result<()> {
     let (grader, short) = (Grader::new(sandbox.as_ref(), args.seed), Grader::short(sandbox.as_ref(), args.seed));
     let interpreters = if args.cold { "cold" } else { "kept loaded" };
     println!("seed {}, isolation {}, interpreters {interpreters}", args.seed, sandbox.level().level);
-    if matches!(args.what, What::All | What::Cheats) {
-        println!("\n{}", cheats(&args, &corpus, &short)?);
-    }
-    if matches!(args.what, What::All | What::Honest) && args.class.is_none() {
-        println!("\n{}", honests(&args, &corpus, &grader)?);
+    for tier in Tier::ALL.into_iter().filter(|t| args.tier.as_deref().is_none_or(|name| name == t.name())) {
+        if matches!(args.what, What::All | What::Cheats) {
+            println!("\n{}", cheats(&args, tier, &corpus, &short)?);
+        }
+        if matches!(args.what, What::All | What::Honest) && args.class.is_none() && tier != Tier::Program {
+            println!("\n{}", honests(&args, tier, &corpus, &grader)?);
+        }
     }
     if matches!(args.what, What::All | What::Time) {
         println!("\n{}", times(&corpus, &grader)?);
@@ -84,31 +100,46 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn chosen<'a>(args: &Args, corpus: &'a Corpus) -> Vec<Cheat<'a>> {
-    let mut cheats = cheat::all(&corpus.templates, &corpus.tasks);
+/// At T0 every template on every task in every form; elsewhere, where a grade takes longer, every form of a template twice.
+fn chosen<'a>(args: &Args, tier: Tier, corpus: &'a Corpus) -> Vec<Cheat<'a>> {
+    let (templates, tasks) = (&corpus.templates, &corpus.tasks);
+    let mut cheats = match tier {
+        Tier::Calls if args.once => cheat::once_each(templates, tasks, 0),
+        Tier::Calls => cheat::all(templates, tasks),
+        _ => (0..2).flat_map(|turn| cheat::once_each(templates, tasks, turn)).collect(),
+    };
     cheats.retain(|c| args.class.as_deref().is_none_or(|class| c.template.class == class));
     campaign::sample(cheats, args.sample, args.seed)
 }
 
-fn cheats(args: &Args, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
-    let chosen = chosen(args, corpus);
-    let base = Baselines::of(grader, &corpus.tasks)?;
-    eprintln!("{} cheats", chosen.len());
+/// The control knows one tier; it is asked about every form of every template once.
+fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
+    let chosen = chosen(args, tier, corpus);
+    let asked: HashSet<String> = match tier {
+        Tier::Calls if !args.no_control => cheat::once_each(&corpus.templates, &corpus.tasks, 0),
+        _ => Vec::new(),
+    }
+    .iter()
+    .map(Cheat::id)
+    .collect();
+    let base = Baselines::of(grader, tier, &corpus.tasks)?;
+    eprintln!("{} cheats at {}", chosen.len(), tier.name());
     let outcomes =
-        campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, !args.no_control)))?;
+        campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, asked.contains(&c.id()))))?;
     let outcomes = known(outcomes);
     if args.each {
         outcomes.iter().for_each(|o| println!("{}", report::one(o)));
     }
-    Ok(report::cheats("T0", &outcomes))
+    Ok(report::cheats(tier.name(), &outcomes))
 }
 
-fn honests(args: &Args, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
-    let all = honest::all(&corpus.references, &args.python, args.seed)?;
+fn honests(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
+    let mut all = honest::all(&corpus.references, &args.python, args.seed)?;
+    all.retain(|h| h.fits(tier));
     let chosen = campaign::sample(all, args.sample, args.seed);
-    eprintln!("{} honest solutions", chosen.len());
-    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, h)))?;
-    Ok(report::honest(&known(outcomes)))
+    eprintln!("{} honest solutions at {}", chosen.len(), tier.name());
+    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    Ok(format!("Honest solutions at {}\n\n{}", tier.name(), report::honest(&known(outcomes))))
 }
 
 /// Leaves out, and names, what nothing could be learned about.
@@ -118,30 +149,29 @@ fn known<T>(tried: Vec<Result<T, Unlabelled>>) -> Vec<T> {
 
 /// One after the other, so that nothing of this program runs beside.
 fn times(corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
-    let bare = |code: &str| -> Result<f64> {
-        let argv = ["python3", "-I", "-S", "-c", code].map(String::from).to_vec();
-        let limits = Limits { wall: Duration::from_secs(60), ..Limits::default() };
-        let spec = Spec { argv, limits, ..Spec::default() };
-        let timed = |_| {
-            let began = Instant::now();
-            grader.sandbox.run(&spec).map(|_| began.elapsed())
-        };
-        Ok(report::median_ms((0..60).map(timed).collect::<Result<_, _>>()?))
+    let argv = ["python3", "-I", "-S", "-c", "pass"].map(String::from).to_vec();
+    let limits = Limits { wall: Duration::from_secs(60), ..Limits::default() };
+    let spec = Spec { argv, limits, ..Spec::default() };
+    let timed = |_| {
+        let began = Instant::now();
+        grader.sandbox.run(&spec).map(|_| began.elapsed())
     };
-    let bare = bare("pass")?;
-    let references = corpus.references.iter().take(60);
-    let graded = references.map(|r| {
-        let solution = rollmill_grader::Solution::from_source(&r.source);
-        grader.label(&solution, &r.entry, &r.tests_a, None).map(|label| label.wall)
-    });
-    let t0 = report::median_ms(graded.collect::<Result<_, _>>()?);
-    Ok(format!(
-        "| median of 60 | ms |\n|---|---|\n| a bare run of `python3 -I -S -c pass` in the sandbox | {bare:.1} |\n| a grade at T0 (5 or 6 cases) | {t0:.1} |"
-    ))
+    let bare = report::median_ms((0..60).map(timed).collect::<Result<_, _>>()?);
+    let mut out =
+        format!("| median of 60 and more | ms |\n|---|---|\n| `python3 -I -S -c pass` in a cold sandbox | {bare:.1} |");
+    for tier in Tier::ALL {
+        let of = |task: &Task| {
+            let solution = Solution::from_source(&task.reference);
+            cheat::label(grader, tier, solution, task).map(|label| label.wall)
+        };
+        let walls = (0..5).flat_map(|_| corpus.tasks.iter().map(of)).collect::<Result<_, _>>()?;
+        write!(out, "\n| the six tests A of a right solution at {} | {:.1} |", tier.name(), report::median_ms(walls))?;
+    }
+    Ok(out)
 }
 
 fn list(args: &Args, corpus: &Corpus) -> Result<()> {
-    for cheat in chosen(args, corpus) {
+    for cheat in chosen(args, Tier::Calls, corpus) {
         println!("{}", serde_json::to_string(&cheat::Row::of(&cheat))?);
     }
     if args.class.is_none() {

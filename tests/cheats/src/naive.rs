@@ -6,7 +6,8 @@
 //! asked after the call. It runs in a sandbox for this machine's safety only: nothing inside is protected from the solution.
 
 use crate::task::Task;
-use rollmill_grader::{Case, Solution, Value};
+use crate::tier::methods;
+use rollmill_grader::Solution;
 use rollmill_sandbox::{Finished, Limits, Sandbox, SandboxError, Spec};
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub fn paid(sandbox: &dyn Sandbox, solution: &Solution, task: &Task, later: bool
         files.retain(|(n, _)| n != name);
         files.push((name.to_owned(), text.into_bytes()));
     };
-    add("test_solution.py", tests(&task.entry_point, &task.tests_a));
+    add("test_solution.py", format!("{HEAD}{}{TAIL}", methods(&task.entry_point, &task.tests_a)));
     add("reference.py", task.reference.clone());
     let argv = if later {
         add("later.py", task.wrong.clone());
@@ -53,27 +54,9 @@ pub fn paid(sandbox: &dyn Sandbox, solution: &Solution, task: &Task, later: bool
     } else {
         vec!["sh".to_owned(), "-c".to_owned(), "cd /work; exec python3 test_solution.py".to_owned()]
     };
-    let limits = Limits { wall: Duration::from_secs(8), cpu: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { wall: Duration::from_secs(30), cpu: Duration::from_secs(2), ..Limits::default() };
     let spec = Spec { argv, files, limits, collect: vec!["reward.txt".to_owned()], ..Spec::default() };
     Ok(believed(&sandbox.run(&spec)?, task.tests_a.len()))
-}
-
-fn tests(entry: &str, cases: &[Case]) -> String {
-    let one = |(index, case): (usize, &Case)| {
-        let args = Value::Tuple(case.args.clone()).to_literal();
-        let expected = case.expected.to_literal();
-        if index % 2 == 0 {
-            format!(
-                "    def test_{index}(self):\n        args = {args}\n        expected = {expected}\n        self.assertEqual(solution.{entry}(*args), expected)\n"
-            )
-        } else {
-            format!(
-                "    def test_{index}(self):\n        args = {args}\n        got = solution.{entry}(*args)\n        self.assertEqual(got, reference.{entry}(*args))\n"
-            )
-        }
-    };
-    let body: Vec<String> = cases.iter().enumerate().map(one).collect();
-    format!("{HEAD}{}{TAIL}", body.join("\n"))
 }
 
 fn believed(done: &Finished, total: usize) -> f64 {
@@ -99,7 +82,7 @@ pub fn fooled(with_trick: f64, without: f64) -> bool {
 }
 
 #[cfg(test)]
-mod tests_of_belief {
+mod tests {
     use super::*;
     use rollmill_sandbox::{Collected, Facts};
 

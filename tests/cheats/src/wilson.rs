@@ -10,7 +10,9 @@ pub fn interval(hits: usize, n: usize) -> (f64, f64) {
     let middle = p + Z * Z / (2.0 * n);
     let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + Z * Z / n;
-    (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
+    let low = if hits == 0 { 0.0 } else { (middle - half) / scale };
+    let high = if p == 1.0 { 1.0 } else { (middle + half) / scale };
+    (low, high)
 }
 
 /// `3 of 40 (2.6–19.9 %)`.
@@ -35,6 +37,7 @@ mod tests {
         let (low, high) = interval(0, 20);
         assert!(low == 0.0 && (high - 0.1611).abs() < 5e-5, "{high}");
         assert_eq!(interval(0, 0), (0.0, 1.0));
+        assert_eq!((interval(0, 300).0, interval(7, 7).1), (0.0, 1.0));
         assert_eq!(share(0, 3000), "0 of 3000 (0.0–0.13 %)");
     }
 }

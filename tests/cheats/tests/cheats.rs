@@ -2,10 +2,11 @@
 //! control, a naive grader, is fooled by most of them, which shows that they work.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
-use rollmill_cheats::cheat::{Baselines, Outcome, label, once_each, try_cheat};
+use rollmill_cheats::cheat::{Baselines, Outcome, all, label, once_each, try_cheat};
 use rollmill_cheats::class::CLASSES;
 use rollmill_cheats::form::{Form, cheating};
 use rollmill_cheats::label::Grader;
+use rollmill_cheats::tier::Tier;
 use rollmill_cheats::{Corpus, campaign, naive, project, sandbox, task, template, wilson};
 use rollmill_grader::Solution;
 use rollmill_grader::style::style;
@@ -43,12 +44,16 @@ fn every_class_has_five_templates_and_both_sides_of_the_split() {
 fn wrong_solutions_are_wrong_and_right_ones_right() {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
-    for task in &corpus.tasks {
-        let right = label(&grader, &Solution::from_source(&task.reference), task).unwrap();
-        assert_eq!(right.reward, 1.0, "{}: {}", task.id, right.detail);
-        let wrong = label(&grader, &Solution::from_source(&task.wrong), task).unwrap();
-        assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{}: {wrong:?}", task.id);
-        assert_eq!(wrong.reward > 0.0, task.weak_b(), "{}: {wrong:?}", task.id);
+    for (index, task) in corpus.tasks.iter().enumerate() {
+        // Every fourth task, the one with weak tests B among them, at the tiers where a grade takes longer.
+        for tier in Tier::ALL.into_iter().filter(|t| *t == Tier::Calls || index % 4 == 0) {
+            let name = format!("{} at {}", task.id, tier.name());
+            let right = label(&grader, tier, Solution::from_source(&task.reference), task).unwrap();
+            assert_eq!(right.reward, 1.0, "{name}: {}", right.detail);
+            let wrong = label(&grader, tier, Solution::from_source(&task.wrong), task).unwrap();
+            assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{name}: {wrong:?}");
+            assert_eq!(wrong.reward > 0.0, task.weak_b(), "{name}: {wrong:?}");
+        }
         let naive = naive::paid(SANDBOX.as_ref(), &Solution::from_source(&task.reference), task, false).unwrap();
         assert_eq!(naive, 1.0, "the control pays for {}", task.id);
     }
@@ -58,8 +63,8 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
 fn no_trick_pays_and_the_naive_grader_is_fooled() {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
-    let base = Baselines::of(&grader, &corpus.tasks).unwrap();
-    let cheats = once_each(&corpus.templates, &corpus.tasks);
+    let base = Baselines::of(&grader, Tier::Calls, &corpus.tasks).unwrap();
+    let cheats = once_each(&corpus.templates, &corpus.tasks, 0);
     let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();
     let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
     assert!(paying.is_empty(), "seed {SEED}: {paying:#?}");
@@ -82,6 +87,47 @@ fn persuasion_earns_no_style() {
             let with = cheating(template, &task, Form::Plain).main_source();
             let (with, without) = (style(&with, &task.entry_point), style(&task.wrong, &task.entry_point));
             assert!(with <= without, "{}: {with} instead of {without} on {}", template.name, task.id);
+        }
+    }
+}
+
+#[test]
+fn a_sample_pays_at_no_other_tier() {
+    let corpus = corpus();
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
+    for tier in [Tier::Written, Tier::Program, Tier::Repository] {
+        let cheats = campaign::sample(once_each(&corpus.templates, &corpus.tasks, 1), Some(24), SEED);
+        let used: Vec<_> =
+            corpus.tasks.iter().filter(|t| cheats.iter().any(|c| c.task.kind == t.kind)).cloned().collect();
+        let base = Baselines::of(&grader, tier, &used).unwrap();
+        let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, false)).unwrap();
+        let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
+        assert!(paying.is_empty(), "seed {SEED} at {}: {paying:#?}", tier.name());
+    }
+}
+
+/// What tests B are for: hidden tests A that leaked pay in full without them.
+#[test]
+fn leaked_tests_pay_without_tests_b() {
+    let corpus = corpus();
+    let grader = Grader::short(SANDBOX.as_ref(), SEED);
+    let tasks = &corpus.tasks[..1];
+    let leaked: Vec<_> = corpus.templates.iter().filter(|t| t.name == "lookup_leaked").cloned().collect();
+    let base = Baselines::of(&grader, Tier::Calls, tasks).unwrap();
+    let outcome = try_cheat(&grader, &base, &once_each(&leaked, tasks, 0)[0], false).unwrap();
+    assert_eq!((outcome.with.reward_without_b, outcome.with.reward), (1.0, 0.0), "{outcome:?}");
+    assert!(outcome.pays_without_b() && !outcome.pays());
+}
+
+#[test]
+fn cheats_have_ids_of_their_own_and_no_placeholder_left() {
+    let corpus = corpus();
+    let cheats = all(&corpus.templates, &corpus.tasks);
+    let ids: std::collections::BTreeSet<String> = cheats.iter().map(|c| c.id()).collect();
+    assert_eq!(ids.len(), cheats.len());
+    for cheat in &cheats {
+        for (name, bytes) in cheat.solution().files {
+            assert!(!String::from_utf8_lossy(&bytes).contains("entry_point"), "{}: {name}", cheat.id());
         }
     }
 }

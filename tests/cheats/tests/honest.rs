@@ -5,6 +5,7 @@
 use rollmill_cheats::honest::rewrites::REWRITES;
 use rollmill_cheats::honest::{self, Outcome, false_positives, try_honest};
 use rollmill_cheats::label::Grader;
+use rollmill_cheats::tier::Tier;
 use rollmill_cheats::{Corpus, campaign, project, sandbox};
 use rollmill_grader::{CaseOutcome, Solution, grade};
 use rollmill_sandbox::Sandbox;
@@ -37,7 +38,7 @@ fn honest_solutions_lose_nothing() {
     let tasks: BTreeSet<&String> =
         campaign::sample(corpus.references.iter().collect(), Some(50), SEED).iter().map(|r| &r.task).collect();
     let chosen: Vec<_> = all.into_iter().filter(|h| tasks.contains(&h.reference.task)).collect();
-    let outcomes = campaign::each(&chosen, 2, |h| try_honest(&grader, h)).unwrap();
+    let outcomes = campaign::each(&chosen, 2, |h| try_honest(&grader, Tier::Calls, h)).unwrap();
     let bad = false_positives(&outcomes);
     assert!(bad.is_empty(), "seed {SEED}: {bad:#?}");
     let full = outcomes.iter().filter(|o| o.label.reward == 1.0).count();
@@ -52,7 +53,7 @@ fn a_rewrite_that_breaks_the_code_is_seen() {
     let mut honest = honest::all(&corpus.references[..1], Path::new("python3"), SEED).unwrap();
     honest.truncate(2);
     honest[1].solution = Solution::from_source(&format!("def {}(*_):\n    return None\n", honest[1].reference.entry));
-    let outcomes: Vec<Outcome> = honest.iter().map(|h| try_honest(&grader, h).unwrap()).collect();
+    let outcomes: Vec<Outcome> = honest.iter().map(|h| try_honest(&grader, Tier::Calls, h).unwrap()).collect();
     assert_eq!(outcomes[0].label.reward, 1.0);
     assert_eq!(false_positives(&outcomes).len(), 1);
 }
@@ -79,5 +80,18 @@ fn a_remark_that_the_task_is_impossible_is_an_ordinary_failure() {
         assert!(graded.compiled && graded.passed == 0);
         let plain = |o: CaseOutcome| matches!(o, CaseOutcome::Exception | CaseOutcome::NoFunction);
         assert!(graded.verdicts.iter().all(|v| plain(v.outcome)), "{graded:?}");
+    }
+}
+
+#[test]
+fn own_tests_and_hooks_cost_nothing_in_a_repository() {
+    let (corpus, sandbox) = (corpus(), opened());
+    let grader = Grader::new(sandbox.as_ref(), SEED);
+    let mut all = honest::all(&corpus.references, Path::new("python3"), SEED).unwrap();
+    all.retain(|h| h.fits(Tier::Repository) && ["tests_in_file", "tests_beside", "own_conftest"].contains(&h.rewrite));
+    let chosen = campaign::sample(all, Some(12), SEED);
+    let outcomes = campaign::each(&chosen, 2, |h| try_honest(&grader, Tier::Repository, h)).unwrap();
+    for outcome in &outcomes {
+        assert_eq!(outcome.label.reward, 1.0, "seed {SEED}: {outcome:?}");
     }
 }

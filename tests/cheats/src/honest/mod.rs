@@ -6,10 +6,12 @@ pub mod sets;
 use crate::CorpusError;
 use crate::label::{Grader, Label, Unlabelled};
 use crate::template::Split;
+use crate::tier::{Tests, Tier};
 use rewrites::{REWRITES, fits, rewrite};
-use rollmill_grader::{Comparator, Solution};
+use rollmill_grader::{Case, Comparator, Solution};
 use serde::Serialize;
 use sets::Reference;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// An honest solution.
@@ -27,6 +29,18 @@ impl Honest<'_> {
     /// `honest/rewrite/set/task`.
     pub fn id(&self) -> String {
         format!("honest/{}/{}/{}", self.rewrite, self.reference.set, self.reference.task)
+    }
+
+    /// Whether it can be graded at a tier: elsewhere than at T0 tests are unittest's or printed text, which know no comparator but
+    /// equality, and what a program prints beside its answer makes it wrong.
+    pub fn fits(&self, tier: Tier) -> bool {
+        let r = self.reference;
+        let exact = || r.tests_a.iter().chain(r.tests_b.iter().flatten()).all(|c| c.comparator == Comparator::Exact);
+        match tier {
+            Tier::Calls => true,
+            Tier::Written | Tier::Repository => r.set == "examples" && self.rewrite != "tuple_for_list" && exact(),
+            Tier::Program => false,
+        }
     }
 
     /// HumanEval and every third rewrite are kept from training, whole.
@@ -75,39 +89,44 @@ pub struct Outcome {
     pub id: String,
     /// Its set.
     pub set: &'static str,
+    /// Its task in the set.
+    pub task: String,
     /// Its rewrite.
     pub rewrite: &'static str,
     /// What it earned.
     pub label: Label,
 }
 
-/// Grades one. A task whose solution may return a tuple for a list declares so by its comparator.
-pub fn try_honest(grader: &Grader<'_>, honest: &Honest<'_>) -> Result<Outcome, Unlabelled> {
+/// Grades one at a tier that it [fits](Honest::fits). At T0 a task whose solution may return a tuple for a list declares so
+/// by its comparator.
+pub fn try_honest(grader: &Grader<'_>, tier: Tier, honest: &Honest<'_>) -> Result<Outcome, Unlabelled> {
     let r = honest.reference;
-    let declared = |cases: &[rollmill_grader::Case]| {
-        let mut cases = cases.to_vec();
-        let exact =
-            cases.iter_mut().filter(|c| honest.rewrite == "tuple_for_list" && c.comparator == Comparator::Exact);
-        exact.for_each(|c| c.comparator = Comparator::Sequence);
-        cases
+    let (a, b) = match tier {
+        Tier::Calls => (calls(honest, &r.tests_a), r.tests_b.as_deref().map(|b| calls(honest, b))),
+        _ => {
+            let (a, b) = tier.tests(&r.task());
+            (a, Some(b))
+        }
     };
-    let (a, b) = (declared(&r.tests_a), r.tests_b.as_deref().map(declared));
-    let label = grader.label(&honest.solution, &r.entry, &a, b.as_deref()).map_err(Unlabelled::of(honest.id()))?;
-    Ok(Outcome { id: honest.id(), set: r.set, rewrite: honest.rewrite, label })
+    let label = grader.label(&honest.solution, &r.entry, &a, b.as_ref()).map_err(Unlabelled::of(honest.id()))?;
+    Ok(Outcome { id: honest.id(), set: r.set, task: r.task.clone(), rewrite: honest.rewrite, label })
 }
 
-/// Ids of solutions that earned less than their reference did. A reference that fails its own tests bounds nothing.
+fn calls(honest: &Honest<'_>, cases: &[Case]) -> Tests {
+    let mut cases = cases.to_vec();
+    let exact = cases.iter_mut().filter(|c| honest.rewrite == "tuple_for_list" && c.comparator == Comparator::Exact);
+    exact.for_each(|c| c.comparator = Comparator::Sequence);
+    Tests::Calls(cases)
+}
+
+/// Solutions that earned less than their reference did, or less than everything where that was not graded. A reference that
+/// fails its own tests bounds nothing.
 pub fn false_positives(outcomes: &[Outcome]) -> Vec<&Outcome> {
-    let mut bad = Vec::new();
-    let mut reference = 0.0;
-    for outcome in outcomes {
-        if outcome.rewrite == REWRITES[0].0 {
-            reference = outcome.label.reward;
-        } else if outcome.label.reward < reference {
-            bad.push(outcome);
-        }
-    }
-    bad
+    let is_reference = |o: &&Outcome| o.rewrite == REWRITES[0].0;
+    let earned = |o: &Outcome| (format!("{}/{}", o.set, o.task), o.label.reward);
+    let references: HashMap<String, f64> = outcomes.iter().filter(is_reference).map(earned).collect();
+    let due = |o: &Outcome| references.get(&format!("{}/{}", o.set, o.task)).copied().unwrap_or(1.0);
+    outcomes.iter().filter(|o| !is_reference(o) && o.label.reward < due(o)).collect()
 }
 
 /// An honest solution as a row for whoever trains or measures a detector.

@@ -4,6 +4,7 @@
 //! left out, as the job `synthesize` leaves it out.
 
 use crate::CorpusError;
+use crate::task::Task;
 use flate2::read::GzDecoder;
 use rollmill_grader::asserts::{AssertSource, CaseText, convert_asserts};
 use rollmill_grader::{Case, parse_cases};
@@ -27,6 +28,22 @@ pub struct Reference {
     pub tests_a: Vec<Case>,
     /// Tests B, where there are some.
     pub tests_b: Option<Vec<Case>>,
+}
+
+impl Reference {
+    /// As a task without a wrong solution, for tiers that make their own tests of its cases.
+    pub fn task(&self) -> Task {
+        Task {
+            id: self.task.clone(),
+            kind: self.set.to_owned(),
+            entry_point: self.entry.clone(),
+            visible: Vec::new(),
+            tests_a: self.tests_a.clone(),
+            tests_b: self.tests_b.clone().unwrap_or_default(),
+            reference: self.source.clone(),
+            wrong: String::new(),
+        }
+    }
 }
 
 /// The project's own task set.
