@@ -4,8 +4,7 @@ use super::Suite;
 use crate::t0::{self, GradeError, Solution, SolutionError, SuiteResult, T0Options, grade_tests, visible_output};
 use crate::t1::{Language, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output};
 use crate::t2::T2Options;
-use rollmill_sandbox::toolchain::Toolchain;
-use rollmill_sandbox::{Limits, Sandbox};
+use rollmill_sandbox::Sandbox;
 
 impl Suite {
     /// Grades a solution. `options` are for one call, case, request; a test of a repository gets ten times as long.
@@ -22,14 +21,13 @@ impl Suite {
             Suite::Written { entry_point, tests } => grade_tests(sandbox, solution, entry_point, tests, options),
             Suite::Programs { language, cases, checker } => {
                 let suite = Programs { language: *language, cases, checker: checker.as_deref() };
-                let (per_case, limits) = (options.per_call, limits_of(*language, &options.limits));
-                let total = options.total.max(T1Options::default().total);
-                grade_programs(sandbox, solution, &suite, &T1Options { per_case, total, limits, seed: options.seed })
+                let (per_case, total) = (options.per_call, options.total.max(T1Options::default().total));
+                let options = T1Options { per_case, total, seed: options.seed, ..T1Options::default() };
+                grade_programs(sandbox, solution, &suite, &options)
             }
             Suite::Servers { language, sessions } => {
-                let limits = limits_of(*language, &options.limits);
                 let (per_request, seed) = (options.per_call, options.seed);
-                let options = ServerOptions { per_request, limits, seed, ..ServerOptions::default() };
+                let options = ServerOptions { per_request, seed, ..ServerOptions::default() };
                 grade_servers(sandbox, solution, *language, sessions, &options)
             }
             Suite::Repository(repository) => {
@@ -98,16 +96,5 @@ fn idle_program(language: Language) -> &'static str {
         Language::C | Language::Cpp => "int main(void) { return 0; }\n",
         Language::Rust => "fn main() {}\n",
         Language::Go => "package main\n\nfunc main() {}\n",
-    }
-}
-
-/// What is asked for, and at least what the language's own run time needs.
-fn limits_of(language: Language, asked: &Limits) -> Limits {
-    let Some(needed) = Toolchain::of(language.name()).map(|t| &t.run_limits) else { return asked.clone() };
-    Limits {
-        memory_bytes: asked.memory_bytes.max(needed.memory_bytes),
-        pids: asked.pids.max(needed.pids),
-        disk_bytes: asked.disk_bytes.max(needed.disk_bytes),
-        ..asked.clone()
     }
 }
