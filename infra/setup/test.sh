@@ -11,6 +11,8 @@ bash "$here/model.sh" "$(target_dir)/debug/rollmill-serve"
 if [ -x "$ROLLMILL_CACHE/transformers/bin/python" ]; then
     export ROLLMILL_TRANSFORMERS=$ROLLMILL_CACHE/transformers/bin/python
 fi
+# Compilers for the sandboxes, made once; tests that find them absent try themselves, and say so when they cannot.
+"$(target_dir)/debug/rollmill" sandbox prepare all --profile all || echo "skipped: tests that need packages"
 export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
 # Test runners hide what a passing test prints: what is missing is said here.
 for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.json" "data:$ROLLMILL_DATA/mbpp/mbpp.jsonl" \

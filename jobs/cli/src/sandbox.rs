@@ -33,7 +33,6 @@ enum Command {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-#[group(id = "source", required = true, multiple = false)]
 struct Prepare {
     /// Its name: what `root` in [operations.sandbox] and `grade --root` say
     name: String,
