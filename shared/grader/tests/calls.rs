@@ -6,7 +6,7 @@ mod sandboxed;
 
 use rollmill_grader::CaseOutcome::*;
 use rollmill_grader::{Bearing, Case, GradeError, Solution, SuiteResult, T0Options, bearing, grade, parse_cases};
-use sandboxed::{case, grade_source, graded, options, outcomes, sandbox};
+use sandboxed::{case, grade_source, graded, options, outcomes, sandbox, settled};
 use std::time::Duration;
 
 fn by_json(source: &str, json: &str) -> SuiteResult {
@@ -156,7 +156,7 @@ fn a_predicate_is_asked_once_for_a_value() {
 fn a_predicate_that_cannot_be_used_is_the_tasks_fault() {
     let solution = Solution::from_source("def f(x): return x\n");
     for source in ["def accept(", "x = 1", "raise ValueError", "import os\ndef accept(args, got): os._exit(0)\n"] {
-        let error = grade(sandbox(), &solution, "f", &[predicate(source, 1)], &options()).unwrap_err();
+        let error = settled(|| grade(sandbox(), &solution, "f", &[predicate(source, 1)], &options())).unwrap_err();
         assert!(matches!(error, GradeError::Task(_)) && !error.is_transient(), "{source}: {error}");
     }
     let endless = predicate("def accept(args, got):\n    while got: pass\n    return True\n", 1);
@@ -168,13 +168,7 @@ fn a_task_bears_what_its_reference_survives() {
     let cases: Vec<Case> = (0..8).map(|i| case(&format!("({i},)"), &i.to_string())).collect();
     let bears = |source: &str| {
         let opts = T0Options { total: Duration::from_secs(60), ..options() };
-        for _ in 0..20 {
-            match bearing(sandbox(), &Solution::from_source(source), "f", &cases, &opts) {
-                Err(e) if e.is_transient() => eprintln!("again: {e}"),
-                result => return result.unwrap(),
-            }
-        }
-        panic!("this machine is too busy for tests about time limits");
+        settled(|| bearing(sandbox(), &Solution::from_source(source), "f", &cases, &opts)).unwrap()
     };
     assert_eq!(bears("def f(x): return x\n"), Some(Bearing { shuffled: true, repeated: true }));
     let counting = "n = -1\ndef f(x):\n    global n\n    n = (n + 1) % 8\n    return n\n";

@@ -6,8 +6,10 @@
 mod sandboxed;
 
 use rollmill_grader::CaseOutcome::*;
-use rollmill_grader::{GradeError, Solution, SuiteResult, T0Options, TestSource, grade_tests};
-use sandboxed::{options, outcomes, proxied, sandbox};
+use rollmill_grader::{GradeError, Solution, SuiteResult, T0Options, TestSource, grade_tests, t0};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Warm};
+use sandboxed::{options, outcomes, proxied, sandbox, settled};
+use std::sync::Arc;
 
 fn by_tests(source: &str, tests: &[&str]) -> SuiteResult {
     let tests = TestSource { tests: tests.iter().map(|t| (*t).to_owned()).collect(), ..TestSource::default() };
@@ -261,10 +263,10 @@ fn tests_that_cannot_be_used_are_the_tasks_fault() {
         "class Test: pass",
     ] {
         let tests = TestSource { tests: vec![test.to_owned()], ..TestSource::default() };
-        let error = grade_tests(sandbox(), &solution, "f", &tests, &options()).unwrap_err();
+        let error = settled(|| grade_tests(sandbox(), &solution, "f", &tests, &options())).unwrap_err();
         assert!(matches!(error, GradeError::Task(_)) && !error.is_transient(), "{test}: {error}");
     }
-    let none = grade_tests(sandbox(), &solution, "f", &TestSource::default(), &options()).unwrap_err();
+    let none = settled(|| grade_tests(sandbox(), &solution, "f", &TestSource::default(), &options())).unwrap_err();
     assert!(matches!(none, GradeError::Task(_)));
 }
 
@@ -291,4 +293,22 @@ fn solutions_that_cannot_be_loaded() {
         let result = by_tests(source, &["assert f(1) == 1", "assert True"]);
         assert_eq!((outcomes(&result), result.passed), (vec![outcome; 2], 0), "{source}: {result:?}");
     }
+}
+
+/// What jobs use: interpreters kept loaded, from which both processes of a suite are forked.
+#[test]
+fn loaded_interpreters_run_both_sides() {
+    let cold = Arc::new(Namespaces::open(NamespacesOptions::default()).unwrap());
+    let warm = Warm::new(cold, vec![t0::interpreter()]);
+    let tests = TestSource {
+        tests: vec![
+            "import pytest\ndef test():\n    with pytest.raises(ValueError): f(-1)\n    assert f(3) == 9\n".into(),
+        ],
+        ..TestSource::default()
+    };
+    let by = |source: &str| {
+        let solution = Solution::from_source(source);
+        settled(|| grade_tests(&warm, &solution, "f", &tests, &options())).unwrap().passed
+    };
+    assert_eq!([by(SQUARE), by("def f(x): return 9\n"), by(SQUARE)], [1, 0, 1]);
 }

@@ -15,6 +15,10 @@ use std::time::Duration;
 /// How much longer loading may take on a busy machine, once it is known that it ends.
 const PATIENCE: u32 = 4;
 
+/// How many times its limit a repeated call may take: one that seems to sleep, one that seems to wait for the CPU.
+pub(super) const ASLEEP: u32 = 3;
+pub(super) const STARVED: u32 = 12;
+
 /// The solution cannot be loaded.
 pub(super) struct Refusal {
     pub compiled: bool,
@@ -79,20 +83,22 @@ impl<'a> Loader<'a> {
     }
 
     /// A worker of its own to repeat one thing that took too long: how the sandbox's limits end it tells whose fault it is.
-    /// Before that it may have to do what took `age`.
-    pub fn short_life(&self, age: Duration) -> Life {
-        Life { wall: 2 * age + 3 * self.opts.per_call, cpu: 2 * age + 2 * self.opts.per_call }
+    /// Before that it may have to do what took `age`. One that got `cpu` the first time, though little, is not asleep: it
+    /// is given the time to use up what it may on a busy machine.
+    pub fn short_life(&self, age: Duration, cpu: Duration) -> Life {
+        let times = if cpu >= self.opts.per_call / 20 { STARVED } else { ASLEEP };
+        Life { wall: 2 * age + times * self.opts.per_call, cpu: 2 * age + 2 * self.opts.per_call }
     }
 
     /// A worker with the solution loaded.
     pub fn open(&mut self) -> Result<Result<Worker, Refusal>, GradeError> {
         let limit = self.opts.per_call;
-        match self.load(self.life(), limit, false)? {
+        let cpu = match self.load(self.life(), limit, false)? {
             Load::Worker(worker) => return Ok(Ok(worker)),
             Load::Refused(refusal) => return Ok(Err(refusal)),
-            Load::Starved(_) => {}
-        }
-        match self.load(self.short_life(Duration::ZERO), limit, true)? {
+            Load::Starved(facts) => facts.cpu,
+        };
+        match self.load(self.short_life(Duration::ZERO, cpu), limit, true)? {
             Load::Worker(worker) => worker.finish()?,
             Load::Refused(refusal) => return Ok(Err(refusal)),
             Load::Starved(facts) => return Err(overloaded(&facts)),

@@ -3,6 +3,7 @@
 //! In: a predicate's source, arguments and a returned value as data. Out: whether it accepts. What must hold: nothing of the
 //! solution runs in that sandbox; what a predicate does not answer with yes is a no or the task's fault, never a yes.
 
+use super::loader::{ASLEEP, STARVED};
 use super::peer::Life;
 use super::tester::{Order, Said, Tester};
 use super::{GradeError, T0Options};
@@ -12,6 +13,7 @@ use crate::value::Value;
 use rollmill_sandbox::{Facts, Sandbox};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// Whether it accepts, and what the verdict adds if not.
 type Answer = Result<(), String>;
@@ -20,13 +22,15 @@ pub(super) struct Predicates<'a> {
     sandbox: &'a dyn Sandbox,
     opts: &'a T0Options,
     tester: Option<Tester>,
+    /// CPU time of a process that took too long.
+    seen: Duration,
     /// By case and returned value.
     known: HashMap<[u8; 32], Answer>,
 }
 
 impl<'a> Predicates<'a> {
     pub fn new(sandbox: &'a dyn Sandbox, opts: &'a T0Options) -> Predicates<'a> {
-        Predicates { sandbox, opts, tester: None, known: HashMap::new() }
+        Predicates { sandbox, opts, tester: None, seen: Duration::ZERO, known: HashMap::new() }
     }
 
     /// Whether the predicate of case `index` accepts a value. The same value is asked for once.
@@ -64,7 +68,7 @@ impl<'a> Predicates<'a> {
             Said::Refused(why) => Err(format!(", on which the predicate raises {why}")),
             Said::BadTests(why) => return Err(GradeError::Task(format!("the predicate cannot be loaded: {why}"))),
             Said::Late if !last => {
-                tester.finish()?;
+                self.seen = tester.finish()?.cpu;
                 return Ok(None);
             }
             Said::Late => {
@@ -92,7 +96,8 @@ impl<'a> Predicates<'a> {
     fn start(&self, last: bool) -> Result<Tester, GradeError> {
         let call = self.opts.per_call;
         let life = match last {
-            true => Life { wall: 3 * call, cpu: 2 * call },
+            true if self.seen >= call / 20 => Life { wall: STARVED * call, cpu: 2 * call },
+            true => Life { wall: ASLEEP * call, cpu: 2 * call },
             false => Life { wall: MANY * (self.opts.total + call), cpu: self.opts.total + 2 * call },
         };
         Tester::start(self.sandbox, &self.opts.limits, life)

@@ -49,7 +49,7 @@ enum End {
     /// No more time for any test.
     Over(Failure),
     /// A call took too long, but not for certain by the solution's fault.
-    Unclear { age: Duration },
+    Unclear { age: Duration, cpu: Duration },
 }
 
 struct Suite<'a> {
@@ -144,7 +144,7 @@ impl Suite<'_> {
                     failures[index] = Some(failure.clone());
                     rest = Some(failure);
                 }
-                End::Unclear { age } => failures[index] = self.again(index, age)?.err(),
+                End::Unclear { age, cpu } => failures[index] = self.again(index, age, cpu)?.err(),
             }
         }
         if let Some(pair) = pair {
@@ -155,8 +155,8 @@ impl Suite<'_> {
     }
 
     /// A test once more with a worker of its own, whose end settles whose fault a passed limit is.
-    fn again(&mut self, index: usize, age: Duration) -> Result<Result<(), Failure>, GradeError> {
-        let worker = match self.loader.load(self.loader.short_life(age), self.loader.opts.per_call, true)? {
+    fn again(&mut self, index: usize, age: Duration, cpu: Duration) -> Result<Result<(), Failure>, GradeError> {
+        let worker = match self.loader.load(self.loader.short_life(age, cpu), self.loader.opts.per_call, true)? {
             Load::Worker(worker) => worker,
             Load::Refused(refusal) => return Ok(Err(refusal.failure)),
             Load::Starved(facts) => return Err(overloaded(&facts)),
@@ -252,7 +252,7 @@ impl Suite<'_> {
         pair.tester.finish()?;
         let facts = self.loader.retire(pair.worker)?;
         if facts.timed_out && lost && !repeated {
-            return Ok(End::Unclear { age }); // the tests or this side were slow, and the worker's life ran out meanwhile
+            return Ok(End::Unclear { age, cpu: facts.cpu }); // the tests or this side were slow, and the worker's life ran out meanwhile
         }
         Ok(End::Ended(self.loader.ended(&facts, allowed)?))
     }
@@ -282,10 +282,8 @@ impl Suite<'_> {
             return Ok(if repeated { End::Ended(late()) } else { End::Over(used_up()) });
         }
         let facts = self.loader.retire(pair.worker)?;
-        if spent_cpu(facts.cpu.saturating_sub(before), limit) {
-            return Ok(End::Ended(late()));
-        }
-        Ok(End::Unclear { age })
+        let cpu = facts.cpu.saturating_sub(before);
+        Ok(if spent_cpu(cpu, limit) { End::Ended(late()) } else { End::Unclear { age, cpu } })
     }
 
     /// The tests' own process ended, took too long, or wrote something else. What the solution returned may have done that.

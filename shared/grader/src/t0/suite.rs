@@ -107,7 +107,7 @@ impl Suite<'_> {
                 let (lost, allowed) = (worker.lost_time(), worker.allowance(Duration::ZERO, self.loader.opts.per_call));
                 let facts = self.loader.retire(worker)?;
                 if facts.timed_out && lost {
-                    return self.again(index, Duration::ZERO); // its life ran out meanwhile
+                    return self.again(index, Duration::ZERO, facts.cpu); // its life ran out meanwhile
                 }
                 Ok(Step::last(Err(self.loader.ended(&facts, allowed)?)))
             }
@@ -125,18 +125,19 @@ impl Suite<'_> {
             Asked::Late { limit, before, begun } => {
                 // What was waited before may have been CPU too: only what is beyond it is certainly of this call.
                 let facts = self.loader.retire(worker)?;
-                if spent_cpu(facts.cpu.saturating_sub(before), limit) {
+                let cpu = facts.cpu.saturating_sub(before);
+                if spent_cpu(cpu, limit) {
                     return Ok(Step::last(Err(late())));
                 }
-                self.again(index, before.saturating_sub(begun))
+                self.again(index, before.saturating_sub(begun), cpu)
             }
         }
     }
 
     /// A call once more in a worker of its own, which settles whose fault its passed limit is. `age` is how long the steps
-    /// before it took.
-    fn again(&mut self, index: usize, age: Duration) -> Result<Step, GradeError> {
-        let mut worker = match self.loader.load(self.loader.short_life(age), self.loader.opts.per_call, true)? {
+    /// before it took, `cpu` what it got the first time.
+    fn again(&mut self, index: usize, age: Duration, cpu: Duration) -> Result<Step, GradeError> {
+        let mut worker = match self.loader.load(self.loader.short_life(age, cpu), self.loader.opts.per_call, true)? {
             Load::Worker(worker) => worker,
             Load::Refused(refusal) => return Ok(Step::last(Err(refusal.failure))),
             Load::Starved(facts) => return Err(overloaded(&facts)),
