@@ -80,13 +80,13 @@ fn go_and_pytest_reports() {
         ),
     ]);
     let ids = ["x::TestAdd", "x::TestBad", "x::TestNone"];
-    let got = outcomes(&sandbox, &code, &["go", "test", "-json", "./..."], &Source::Go, &ids);
+    let got = outcomes(sandbox, &code, &["go", "test", "-json", "./..."], &Source::Go, &ids);
     assert_eq!((got[0], got[2]), (Passed, Missing), "{got:?}");
     assert!(matches!(got[1], Failed | Duplicate), "a printed verdict does not pass: {got:?}");
     let code = files(&[("test_a.py", "def test_a(): pass\ndef test_b(): assert False\n")]);
     let source = Source::Junit { path: "report.xml".into() };
     let argv = ["python3", "-m", "pytest", "--junitxml=report.xml"];
-    assert_eq!(outcomes(&sandbox, &code, &argv, &source, &["test_a::test_a", "test_a::test_b"]), [Passed, Failed]);
+    assert_eq!(outcomes(sandbox, &code, &argv, &source, &["test_a::test_a", "test_a::test_b"]), [Passed, Failed]);
 }
 
 #[test]
@@ -100,6 +100,6 @@ fn rust_reports() {
         ("run.sh", "rustc --test -o t a.rs 2>/dev/null && ./t\n"),
     ]);
     let ids = ["good", "bad", "later", "none"];
-    let got = outcomes(&sandbox, &code, &["sh", "run.sh"], &Source::Cargo, &ids);
+    let got = outcomes(sandbox, &code, &["sh", "run.sh"], &Source::Cargo, &ids);
     assert_eq!(got, [Passed, Failed, TestOutcome::Skipped, Missing]);
 }

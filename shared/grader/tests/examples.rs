@@ -4,12 +4,10 @@
 
 mod sandboxed;
 
-use rollmill_grader::diff::{DiffRules, Files};
 use rollmill_grader::t1::{
     Language, Programs, ServerOptions, T1Options, grade_programs, grade_servers, parse_programs, parse_sessions,
 };
-use rollmill_grader::t2::{Framework, PythonSuite, T2Options, grade_repository};
-use rollmill_grader::{Solution, SuiteResult, T0Options, grade, parse_cases};
+use rollmill_grader::{Suite, SuiteResult, T0Options};
 use rollmill_sandbox::Sandbox;
 use sandboxed::{settled, tools};
 use serde_json::Value as Json;
@@ -62,13 +60,13 @@ fn programs_and_servers() {
     let (one, two) = (tasks("programs.jsonl"), tasks("servers.jsonl"));
     assert_eq!((one.len(), two.len()), (12, 2));
     for task in &one {
-        all_pass(task, &programs(&sandbox, task, task["reference"].as_str().unwrap()));
-        let empty = programs(&sandbox, task, "");
+        all_pass(task, &programs(sandbox, task, task["reference"].as_str().unwrap()));
+        let empty = programs(sandbox, task, "");
         assert!(empty.iter().all(|r| r.passed == 0), "{}: {empty:?}", task["task_id"]);
     }
     for task in &two {
-        all_pass(task, &servers(&sandbox, task, task["reference"].as_str().unwrap()));
-        let empty = servers(&sandbox, task, "");
+        all_pass(task, &servers(sandbox, task, task["reference"].as_str().unwrap()));
+        let empty = servers(sandbox, task, "");
         assert!(empty.iter().all(|r| r.passed == 0), "{}: {empty:?}", task["task_id"]);
     }
 }
@@ -85,40 +83,24 @@ fn no_input_is_in_two_suites() {
     }
 }
 
-fn files(json: &Json) -> Files {
-    json.as_object().unwrap().iter().map(|(path, text)| (path.clone(), text.as_str().unwrap().into())).collect()
-}
-
-fn strings(json: &Json) -> Vec<String> {
-    serde_json::from_value(json.clone()).unwrap()
-}
-
 /// Tests A passed, tests B passed, and of how many.
-fn repository(sandbox: &dyn Sandbox, task: &Json, changed: &Files) -> (usize, usize, u32, u32) {
-    let rules = DiffRules { allow: strings(&task["allow"]), ..DiffRules::default() };
-    let changed: Vec<_> = changed.clone().into_iter().collect();
-    let applied = rules.overlay(&files(&task["files"]), &changed);
-    assert_eq!(applied.changed.len(), changed.len(), "{applied:?}");
-    let framework: Framework = serde_json::from_value(task["framework"].clone()).unwrap();
-    let ids = [strings(&task["visible_ids"]), strings(&task["ids"])].concat();
-    let suite = PythonSuite {
-        framework,
-        tests: &files(&task["tests"]),
-        ids: &ids,
-        import_paths: &strings(&task["import_paths"]),
-        site: &Files::new(),
-        without_twin: &[],
-        has_tests_b: true,
+fn repository(sandbox: &dyn Sandbox, task: &Json, changed: &Json) -> (u32, u32, u32, u32) {
+    let entry = task["entry_point"].as_str().unwrap();
+    let parse = |field: &str| {
+        let mut json = task[field].clone();
+        let kind = json.as_object_mut().unwrap().entry("kind").or_insert("repository".into()).clone();
+        (kind, Suite::parse(entry, &json.to_string()).unwrap())
     };
-    let a = settled(|| grade_repository(sandbox, &applied.files, &suite, &T2Options::default())).unwrap();
-    assert!(a.proven && a.without_twin.is_empty(), "{a:?}");
-    let b = &task["tests_b"];
-    let main = b["main"].as_str().unwrap().to_owned();
-    let solution = Solution { files: applied.files.into_iter().collect(), main };
-    let cases = parse_cases(&b["cases"].to_string()).unwrap();
-    let entry = b["entry_point"].as_str().unwrap();
-    let b = settled(|| grade(sandbox, &solution, entry, &cases, &T0Options::default())).unwrap();
-    (a.passed(), ids.len(), b.passed, b.total)
+    let opts = T0Options::default();
+    let (kind, a) = parse("test_cases");
+    assert_eq!(kind, "repository");
+    let mut solution = a.solution(&changed.to_string());
+    let of_a = settled(|| a.grade(sandbox, &solution, &opts)).unwrap();
+    let (kind, b) = parse("tests_b");
+    assert_eq!(kind, "tests");
+    solution.main = task["main"].as_str().unwrap().to_owned();
+    let of_b = settled(|| b.grade(sandbox, &solution, &opts)).unwrap();
+    (of_a.passed, of_a.total, of_b.passed, of_b.total)
 }
 
 #[test]
@@ -127,13 +109,14 @@ fn repositories() {
     let tasks = tasks("repositories.jsonl");
     assert_eq!(tasks.len(), 2);
     for task in &tasks {
-        let (a, a_all, b, b_all) = repository(&sandbox, task, &files(&task["reference"]));
-        assert_eq!((a, b), (a_all, b_all), "{}", task["task_id"]);
-        let (a, a_all, b, b_all) = repository(&sandbox, task, &Files::new());
-        let visible = task["visible_ids"].as_array().unwrap().len();
-        assert!(a <= visible && a_all > visible && b < b_all, "{}: {a} {b}", task["task_id"]);
-        let emptied = files(&task["reference"]).into_keys().map(|path| (path, vec![])).collect();
-        let (a, _, b, _) = repository(&sandbox, task, &emptied);
-        assert_eq!((a, b), (0, 0), "{}", task["task_id"]);
+        let name = &task["task_id"];
+        let (a, a_all, b, b_all) = repository(sandbox, task, &task["reference"]);
+        assert!(a_all > 1 && b_all > 1 && (a, b) == (a_all, b_all), "{name}: {a} {b}");
+        let (a, _, b, b_all) = repository(sandbox, task, &serde_json::json!({}));
+        assert!(a == 0 && b < b_all, "{name}: {a} {b}");
+        let mut emptied = task["reference"].clone();
+        emptied.as_object_mut().unwrap().values_mut().for_each(|text| *text = "".into());
+        let (a, _, b, _) = repository(sandbox, task, &emptied);
+        assert_eq!((a, b), (0, 0), "{name}");
     }
 }

@@ -295,9 +295,9 @@ const SUMS: &[(Language, &str, &str)] = &[
 fn every_language_compiles_and_runs() {
     let Some(sandbox) = tools() else { return };
     for (language, right, broken) in SUMS {
-        let result = graded_in(&sandbox, *language, right, &sums(), None);
+        let result = graded_in(sandbox, *language, right, &sums(), None);
         assert_eq!((result.compiled, result.passed), (true, 3), "{language:?}: {result:?}");
-        let result = graded_in(&sandbox, *language, broken, &sums(), None);
+        let result = graded_in(sandbox, *language, broken, &sums(), None);
         assert_eq!((result.compiled, outcomes(&result)), (false, vec![SyntaxError; 3]), "{language:?}");
         assert!(!result.import_error.unwrap().is_empty());
     }
@@ -340,7 +340,7 @@ fn programs_of_several_files() {
         let cases = [ProgramCase::new("", "3")];
         let suite = Programs { language, cases: &cases, checker: None };
         let solution = Solution { files: sandboxed::files(&items).into_iter().collect(), main: language.main_file() };
-        let result = settled(|| grade_programs(&sandbox, &solution, &suite, &options())).unwrap();
+        let result = settled(|| grade_programs(sandbox, &solution, &suite, &options())).unwrap();
         assert_eq!(result.passed, 1, "{language:?}: {result:?}");
     }
 }

@@ -48,15 +48,15 @@ const PYTEST_IDS: [&str; 5] = ["test_add", "test_many[1]", "test_many[2]", "Test
 fn pytest_suites() {
     let Some(sandbox) = tools() else { return };
     let repository = Repository::pytest(PYTESTS, &PYTEST_IDS);
-    let result = repository.asked(&sandbox, &files(&[("calc.py", RIGHT)])).unwrap();
+    let result = repository.asked(sandbox, &files(&[("calc.py", RIGHT)])).unwrap();
     assert_eq!(result.passed(), 5, "{result:?}");
     assert!(result.without_twin.is_empty());
-    assert_eq!(repository.outcomes(&sandbox, &[("calc.py", WRONG)]), [Failed; 5]);
-    assert_eq!(repository.outcomes(&sandbox, &[("calc.py", "def add(:")]), [Errored; 5]);
+    assert_eq!(repository.outcomes(sandbox, &[("calc.py", WRONG)]), [Failed; 5]);
+    assert_eq!(repository.outcomes(sandbox, &[("calc.py", "def add(:")]), [Errored; 5]);
     let others = ["test_skipped", "test_xfail", "test_xpass", "test_none", "test_many", "test_many[3]"];
     let repository = Repository::pytest(PYTESTS, &others);
     let want = [Skipped, Xfailed, Xfailed, Missing, Missing, Missing];
-    assert_eq!(repository.outcomes(&sandbox, &[("calc.py", RIGHT)]), want);
+    assert_eq!(repository.outcomes(sandbox, &[("calc.py", RIGHT)]), want);
 }
 
 /// Path and text.
@@ -122,7 +122,7 @@ fn attacks_on_pytest_earn_what_the_wrong_solution_earns() {
     let Some(sandbox) = tools() else { return };
     let repository = Repository::pytest(PYTESTS, &PYTEST_IDS);
     for (name, code, fools) in PYTEST_ATTACKS {
-        let result = repository.asked(&sandbox, &files(code)).unwrap();
+        let result = repository.asked(sandbox, &files(code)).unwrap();
         let passed: Vec<&str> = result.verdicts.iter().filter(|v| v.outcome == Passed).map(|v| v.id.as_str()).collect();
         // One of them raises as it should, and earns that.
         let earned: &[&str] =
@@ -155,7 +155,7 @@ fn honest_pytest_repositories_pass() {
         ("tests/test_own.py", "def test(): assert False\n"),
         ("setup.cfg", "[tool:pytest]\naddopts = -x\n"),
     ];
-    assert_eq!(repository.outcomes(&sandbox, &code), [Passed; 5]);
+    assert_eq!(repository.outcomes(sandbox, &code), [Passed; 5]);
 }
 
 #[test]

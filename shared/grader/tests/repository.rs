@@ -15,18 +15,18 @@ use std::time::Duration;
 #[test]
 fn right_and_wrong() {
     let sandbox = sandbox();
-    let result = sums().asked(&sandbox, &files(&[("calc.py", RIGHT)])).unwrap();
+    let result = sums().asked(sandbox, &files(&[("calc.py", RIGHT)])).unwrap();
     assert_eq!(result.passed(), 3, "{result:?}");
     assert!(result.without_twin.is_empty() && !result.proven);
-    assert_eq!(sums().outcomes(&sandbox, &[("calc.py", WRONG)]), [Failed; 3]);
+    assert_eq!(sums().outcomes(sandbox, &[("calc.py", WRONG)]), [Failed; 3]);
     let half = "def add(a, b):\n    return a + b if b != 2 else 0\n";
-    let result = sums().asked(&sandbox, &files(&[("calc.py", half)])).unwrap();
+    let result = sums().asked(sandbox, &files(&[("calc.py", half)])).unwrap();
     let outcomes: Vec<_> = result.verdicts.iter().map(|v| v.outcome).collect();
     assert_eq!(outcomes, [Failed, Passed, Passed]);
     assert_eq!(result.verdicts[0].detail, "AssertionError", "what was wanted stays unsaid");
     assert_eq!(result.to_suite(sandbox.level()).passed, 2);
-    assert_eq!(sums().outcomes(&sandbox, &[("calc.py", "def add(:")]), [Errored; 3]);
-    assert_eq!(sums().outcomes(&sandbox, &[]), [Errored; 3]);
+    assert_eq!(sums().outcomes(sandbox, &[("calc.py", "def add(:")]), [Errored; 3]);
+    assert_eq!(sums().outcomes(sandbox, &[]), [Errored; 3]);
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn honest_repositories_pass() {
     let children = "import subprocess, threading\ndef add(a, b):\n    out = []\n    t = threading.Thread(target=lambda: out.append(subprocess.run(['true']).returncode)); t.start(); t.join()\n    return a + b + out[0]\n";
     for (name, source) in [("logs", logs), ("main", main), ("slow", slow), ("own tests", own), ("children", children)] {
         let code = files(&[("calc.py", source), ("conftest.py", "collect_ignore = ['tests']\n"), ("test_own.py", own)]);
-        let result = sums().asked(&sandbox, &code).unwrap();
+        let result = sums().asked(sandbox, &code).unwrap();
         assert_eq!(result.passed(), 3, "{name}: {result:?}");
     }
     let package = [("src/calc/__init__.py", "from .inner import add\n"), ("src/calc/inner.py", RIGHT)];
-    assert_eq!(sums().outcomes(&sandbox, &package), [Passed; 3]);
+    assert_eq!(sums().outcomes(sandbox, &package), [Passed; 3]);
 }
 
 #[test]

@@ -118,11 +118,11 @@ fn naive_pays(code: &Files) -> bool {
 fn attacks_earn_what_the_wrong_solution_earns() {
     let sandbox = sandbox();
     for (name, source, _) in ATTACKS {
-        let result = sums().asked(&sandbox, &files(&[("calc.py", source)])).unwrap();
+        let result = sums().asked(sandbox, &files(&[("calc.py", source)])).unwrap();
         assert_eq!(result.passed(), 0, "{name}: {result:?}");
     }
     for (name, path, text) in POISON {
-        let result = sums().asked(&sandbox, &files(&[("calc.py", WRONG), (path, text)])).unwrap();
+        let result = sums().asked(sandbox, &files(&[("calc.py", WRONG), (path, text)])).unwrap();
         assert_eq!(result.passed(), 0, "{name}: {result:?}");
     }
 }
@@ -164,7 +164,7 @@ fn without_twins_some_attacks_would_pay() {
         .iter()
         .filter(|(_, source, _)| {
             let code = files(&[("calc.py", source)]);
-            settled(|| grade_repository(&sandbox, &code, &suite, &opts)).unwrap().passed() > 0
+            settled(|| grade_repository(sandbox, &code, &suite, &opts)).unwrap().passed() > 0
         })
         .map(|(name, ..)| *name)
         .collect();

@@ -68,7 +68,12 @@ pub fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> Result<T, G
 
 /// A sandbox on the root with all tool chains and pytest, or nothing: a skip with its name, and a failure where
 /// ROLLMILL_REQUIRE has `packages`.
-pub fn tools() -> Option<Namespaces> {
+pub fn tools() -> Option<&'static Namespaces> {
+    static OPEN: OnceLock<Option<Namespaces>> = OnceLock::new();
+    OPEN.get_or_init(open_tools).as_ref()
+}
+
+fn open_tools() -> Option<Namespaces> {
     let options = NamespacesOptions { root: Root::Named("all".into()), ..NamespacesOptions::default() };
     let source = RootSource::profile("all").expect("a profile");
     if let Err(e) = prepare("all", &source, &options.cache_dir) {
