@@ -1,36 +1,41 @@
-//! What a sandbox costs: CPU milliseconds a run of `python3 -c 'print(1)'`, bare and in each sandbox that is here, in turn
-//! within one run so that a busy machine troubles all alike; then runs a second with one and two workers.
+//! What a sandbox costs: CPU milliseconds a run, bare and in each sandbox that is here, in turn within one run so that a busy
+//! machine troubles all alike; then runs a second with one and two workers.
 //!
-//! `speed [ROUNDS]`; measure a release build. Each figure is the median over all rounds; CPU time is that of all children,
-//! user and system, as the kernel counts it for this process.
-#![allow(unsafe_code)] // getrusage: std says nothing about the time of children
+//! `speed [ROUNDS [PROGRAM ARGUMENT...]]`, by default `python3 -c 'print(1)'`; another program must print 1 too, as `echo 1`
+//! does. Measure a release build. Figures are medians; CPU time is that of all processes below this one, user and system.
+//! bubblewrap is measured where it is installed, docker where SPEED_IMAGE names an image (its daemon's CPU is not counted).
+#![allow(unsafe_code)] // getrusage and waiting for orphans: std has neither
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Sandbox, Spec};
+use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, RootSource, Sandbox, Spec, prepare};
 
 /// One way to run it.
 struct Way {
-    name: String,
+    name: &'static str,
     run: Box<dyn Fn() + Sync>,
     cpu: Vec<f64>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     rollmill_sandbox::helper_main_if_asked();
-    let rounds: usize = std::env::args().nth(1).map_or(Ok(60), |n| n.parse())?;
-    let mut ways = ways()?;
+    let mut args = std::env::args().skip(1);
+    let rounds: usize = args.next().map_or(Ok(60), |n| n.parse())?;
+    let program: Vec<String> = args.collect();
+    let program = if program.is_empty() { ["python3", "-c", "print(1)"].map(String::from).to_vec() } else { program };
+    let mut ways = ways(&program)?;
     for round in 0..rounds + 3 {
         for way in &mut ways {
-            let before = children_cpu();
+            let before = cpu_of_children();
             (way.run)();
+            let used = cpu_of_children() - before;
             if round >= 3 {
-                way.cpu.push((children_cpu() - before).as_secs_f64() * 1e3);
+                way.cpu.push(used.as_secs_f64() * 1e3);
             }
         }
     }
     let bare = median(&mut ways[0].cpu);
-    println!("{:<34}{:>10}{:>10}{:>12}{:>12}", "", "CPU ms", "x bare", "1 worker/s", "2 workers/s");
+    println!("{:<34}{:>10}{:>10}{:>12}{:>12}", program[0], "CPU ms", "x bare", "1 worker/s", "2 workers/s");
     for way in &mut ways {
         let cpu = median(&mut way.cpu);
         let (one, two) = (throughput(&*way.run, 1), throughput(&*way.run, 2));
@@ -39,56 +44,51 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn ways() -> Result<Vec<Way>, Box<dyn std::error::Error>> {
-    let this = std::env::current_exe()?;
-    let options = NamespacesOptions { helper: Some(this), floor: Level::Landlock, ..NamespacesOptions::default() };
-    let tree = rollmill_sandbox::prepare("host", &rollmill_sandbox::RootSource::Host, &options.cache_dir)?.tree;
-    // the real interpreter, not a version manager's shim
-    let real = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?.stdout;
-    let real = String::from_utf8(real)?.trim().to_string();
-    let mut ways = vec![way("bare", command(&[&real, "-c", "print(1)"]))];
+fn ways(program: &[String]) -> Result<Vec<Way>, Box<dyn std::error::Error>> {
+    let helper = Some(std::env::current_exe()?);
+    let options = NamespacesOptions { helper, floor: Level::Landlock, ..NamespacesOptions::default() };
+    let tree = prepare("host", &RootSource::Host, &options.cache_dir)?.tree;
+    // the files that sandboxes have, without what is installed beside the host's interpreter
+    let libraries = tree.join("usr/lib").read_dir()?.flatten().map(|e| e.path()).find(|p| p.join("libc.so.6").exists());
+    let libraries = format!("LD_LIBRARY_PATH={}", libraries.unwrap_or_default().display());
+    let same = tree.join("usr/bin").join(&program[0]).display().to_string();
+    let mut ways = vec![
+        way("bare, the sandbox's files", command(&["env", "-i", &libraries, &same], &program[1..])),
+        way("bare, the host's files", command(&[], program)),
+    ];
     for (name, cgroups) in [("namespaces", true), ("namespaces, no cgroups", false)] {
-        ways.push(way(name, sandboxed(Namespaces::open(NamespacesOptions { cgroups, ..options.clone() })?)));
+        let sandbox = Namespaces::open(NamespacesOptions { cgroups, ..options.clone() })?;
+        ways.push(way(name, sandboxed(sandbox, program)));
     }
     match Namespaces::open(NamespacesOptions { landlock: true, ..options }) {
-        Ok(sandbox) => ways.push(way("landlock", sandboxed(sandbox))),
+        Ok(sandbox) => ways.push(way("landlock", sandboxed(sandbox, program))),
         Err(e) => println!("no landlock here: {e}"),
     }
     let tree = tree.display().to_string();
-    let bwrap = [
-        "bwrap",
-        "--ro-bind",
-        &tree,
-        "/",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--unshare-all",
-        "python3",
-        "-c",
-        "print(1)",
-    ];
+    let bwrap = ["bwrap", "--ro-bind", &tree, "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all"];
     if Command::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok() {
-        ways.push(way("bubblewrap", command(&bwrap)));
+        ways.push(way("bubblewrap", command(&bwrap, program)));
+    }
+    if let Ok(image) = std::env::var("SPEED_IMAGE") {
+        ways.push(way("docker run", command(&["docker", "run", "--rm", "--network", "none", &image], program)));
     }
     Ok(ways)
 }
 
-fn way(name: &str, run: impl Fn() + Sync + 'static) -> Way {
-    Way { name: name.into(), run: Box::new(run), cpu: Vec::new() }
+fn way(name: &'static str, run: impl Fn() + Sync + 'static) -> Way {
+    Way { name, run: Box::new(run), cpu: Vec::new() }
 }
 
-fn command(argv: &[&str]) -> impl Fn() + Sync + use<> {
-    let argv: Vec<String> = argv.iter().map(|a| a.to_string()).collect();
+fn command(before: &[&str], program: &[String]) -> impl Fn() + Sync + use<> {
+    let argv: Vec<String> = before.iter().map(|a| a.to_string()).chain(program.iter().cloned()).collect();
     move || {
         let done = Command::new(&argv[0]).args(&argv[1..]).stdin(Stdio::null()).output();
         assert!(done.is_ok_and(|done| done.stdout == b"1\n"), "{argv:?} does not print 1");
     }
 }
 
-fn sandboxed(sandbox: Namespaces) -> impl Fn() + Sync {
-    let spec = Spec { argv: ["python3", "-c", "print(1)"].map(String::from).to_vec(), ..Spec::default() };
+fn sandboxed(sandbox: Namespaces, program: &[String]) -> impl Fn() + Sync + use<> {
+    let spec = Spec { argv: program.to_vec(), ..Spec::default() };
     move || {
         let done = sandbox.run(&spec);
         assert!(done.is_ok_and(|done| done.stdout == b"1\n"), "the sandbox does not print 1");
@@ -112,10 +112,12 @@ fn throughput(run: &(dyn Fn() + Sync), workers: usize) -> f64 {
     f64::from(runs) / started.elapsed().as_secs_f64()
 }
 
-/// CPU time of all children that were waited for, theirs included.
-fn children_cpu() -> Duration {
-    // SAFETY: the kernel fills the struct, which is valid for zeroes.
+/// CPU time of all children that were waited for, theirs included; what a child left running is waited for here.
+fn cpu_of_children() -> Duration {
+    // SAFETY: plain integers and null; the kernel fills the struct, which is valid for zeroes. No child of std's runs now.
     let usage = unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        while libc::waitpid(-1, std::ptr::null_mut(), 0) > 0 {}
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
         usage

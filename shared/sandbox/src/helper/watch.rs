@@ -82,7 +82,7 @@ impl Watch<'_> {
     fn until_end(&self, started: Instant, seen: &mut Seen) -> io::Result<()> {
         let tick = if *self.plan == CgroupPlan::None { MEMORY_TICK } else { TICK };
         let end = started + self.limits.wall;
-        let mut next_sample = started + tick;
+        let (mut next_sample, mut next_look) = (started + tick, started + TICK);
         loop {
             let mut ready = [
                 sys::poll_fd(self.status.as_raw_fd(), libc::POLLIN),
@@ -95,8 +95,12 @@ impl Watch<'_> {
                 return Ok(());
             }
             let now = Instant::now();
+            if now >= next_look || now >= end {
+                self.look(seen);
+                next_look = now + TICK;
+            }
             if now >= next_sample || now >= end {
-                self.sample(seen);
+                self.look_at_memory(seen);
                 next_sample = now + tick;
             }
             if ready[2].revents != 0 {
@@ -125,7 +129,7 @@ impl Watch<'_> {
         Ok(sys::poll(&mut ready, Instant::now() + ENDING)? > 0)
     }
 
-    fn sample(&self, seen: &mut Seen) {
+    fn look(&self, seen: &mut Seen) {
         seen.cpu = self.cgroup.cpu().unwrap_or_else(|| tree::cpu(self.roots)).max(seen.cpu);
         seen.waiting.sample(self.roots);
         if seen.cpu >= self.limits.cpu {
@@ -134,16 +138,20 @@ impl Watch<'_> {
         if (self.disk_is_full)() {
             seen.killed = Some(Why::Disk);
         }
-        if *self.plan == CgroupPlan::None {
-            let memory = tree::memory(self.roots, self.limits.memory_bytes);
-            seen.peak = seen.peak.max(memory);
-            if memory > self.limits.memory_bytes {
-                seen.killed = Some(Why::Memory);
-            }
-            // the rlimit is exact only where the run's user has no other process
-            if tree::tasks(self.roots) > u64::from(self.limits.pids) + 1 {
-                seen.killed = Some(Why::Processes);
-            }
+        // the rlimit is exact only where the run's user has no other process
+        if *self.plan == CgroupPlan::None && tree::tasks(self.roots) > u64::from(self.limits.pids) + 1 {
+            seen.killed = Some(Why::Processes);
+        }
+    }
+
+    fn look_at_memory(&self, seen: &mut Seen) {
+        if *self.plan != CgroupPlan::None {
+            return; // the kernel does
+        }
+        let memory = tree::memory(self.roots, self.limits.memory_bytes);
+        seen.peak = seen.peak.max(memory);
+        if memory > self.limits.memory_bytes {
+            seen.killed = Some(Why::Memory);
         }
     }
 

@@ -109,7 +109,7 @@ fn confine(given: &HandedOver, folder: &RunFolder, filters: &[seccompiler::BpfPr
     inside::limit_all(request, others + u64::from(request.limits.pids) - 1).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
     sys::drop_capabilities().map_err(step("drop capabilities"))?;
-    rules::apply(&request.rootfs, folder).map_err(|e| ("landlock", io::Error::other(e.to_string())))?;
+    rules::apply(&request.rootfs, folder).map_err(step("landlock"))?;
     let refused = |e: seccompiler::Error| ("seccomp", io::Error::other(e.to_string()));
     let own = calls::filter(request.root, sys::landlock_version() >= 6).map_err(refused)?;
     seccompiler::apply_filter(&own).map_err(refused)?;

@@ -1,10 +1,11 @@
 //! What of this machine's files a program may touch where it has no root of its own.
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use super::RunFolder;
@@ -15,30 +16,40 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// Confines this process for good. Whatever is not named is closed: reading, writing, executing, listing. The tree's programs
 /// name the loader, and scripts name `/bin/sh` and `/usr/bin/env`, by paths of this machine; these files are open too.
-pub fn apply(tree: &Path, folder: &RunFolder) -> Result<(), RulesetError> {
+pub fn apply(tree: &Path, folder: &RunFolder) -> io::Result<()> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(landlock::CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(KNOWN))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(KNOWN)))
+        .and_then(|ruleset| ruleset.create())
+        .and_then(|ruleset| open(ruleset, rules(tree, folder)))
+        .and_then(|ruleset| ruleset.restrict_self());
+    match ruleset.map_err(io::Error::other)?.ruleset {
+        RulesetStatus::NotEnforced => Err(io::ErrorKind::Unsupported.into()),
+        _ => Ok(()),
+    }
+}
+
+type Rules = Vec<(PathBuf, BitFlags<AccessFs>)>;
+
+fn rules(tree: &Path, folder: &RunFolder) -> Rules {
     use AccessFs::{Execute, IoctlDev, MakeBlock, MakeChar, MakeSock, ReadDir, ReadFile, WriteFile};
     let read = Execute | ReadFile | ReadDir;
     let own = AccessFs::from_all(KNOWN) & !(IoctlDev | MakeBlock | MakeChar | MakeSock);
-    let mut rules: Vec<(PathBuf, BitFlags<AccessFs>)> =
+    let mut rules: Rules =
         vec![(tree.into(), read), (folder.pristine(), read), (folder.work(), own), (folder.tmp(), own)];
     rules.extend(programs_of_this_machine(tree).into_iter().map(|path| (path, Execute | ReadFile)));
     rules.extend(DEVICES.iter().map(|device| (device.into(), ReadFile | WriteFile)));
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(landlock::CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(KNOWN))?
-        .scope(Scope::from_all(KNOWN))?
-        .create()?;
+    rules
+}
+
+fn open(mut ruleset: RulesetCreated, rules: Rules) -> Result<RulesetCreated, RulesetError> {
     for (path, access) in rules {
         if let Ok(fd) = PathFd::new(&path) {
             ruleset = ruleset.add_rule(PathBeneath::new(fd, access))?; // what is not there stays closed
         }
     }
-    match ruleset.restrict_self()?.ruleset {
-        RulesetStatus::NotEnforced => {
-            Err(RulesetError::CreateRuleset(landlock::CreateRulesetError::MissingHandledAccess))
-        }
-        _ => Ok(()),
-    }
+    Ok(ruleset)
 }
 
 fn programs_of_this_machine(tree: &Path) -> Vec<PathBuf> {
