@@ -157,14 +157,13 @@ fn times(corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
         grader.sandbox.run(&spec).map(|_| began.elapsed())
     };
     let bare = report::median_ms((0..60).map(timed).collect::<Result<_, _>>()?);
-    let mut out =
-        format!("| median of 60 and more | ms |\n|---|---|\n| `python3 -I -S -c pass` in a cold sandbox | {bare:.1} |");
+    let mut out = format!("| median | ms |\n|---|---|\n| `python3 -I -S -c pass` in a cold sandbox | {bare:.1} |");
     for tier in Tier::ALL {
         let of = |task: &Task| {
-            let solution = Solution::from_source(&task.reference);
-            cheat::label(grader, tier, solution, task).map(|label| label.wall)
+            let solution = tier.adapt(Solution::from_source(&task.reference), &task.entry_point);
+            grader.label(&solution, &task.entry_point, &tier.tests(task).0, None).map(|label| label.wall)
         };
-        let walls = (0..5).flat_map(|_| corpus.tasks.iter().map(of)).collect::<Result<_, _>>()?;
+        let walls = (0..3).flat_map(|_| corpus.tasks.iter().map(of)).collect::<Result<_, _>>()?;
         write!(out, "\n| the six tests A of a right solution at {} | {:.1} |", tier.name(), report::median_ms(walls))?;
     }
     Ok(out)

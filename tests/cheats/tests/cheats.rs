@@ -59,22 +59,45 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
     }
 }
 
-#[test]
-fn no_trick_pays_and_the_naive_grader_is_fooled() {
+/// Every template of these classes in each of its forms, and the control; `fooling` are classes most of which must fool it.
+fn no_trick_pays(classes: &[&str], fooling: &[&str]) {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
     let base = Baselines::of(&grader, Tier::Calls, &corpus.tasks).unwrap();
-    let cheats = once_each(&corpus.templates, &corpus.tasks, 0);
+    let mut cheats = once_each(&corpus.templates, &corpus.tasks, 0);
+    cheats.retain(|c| classes.contains(&c.template.class));
     let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, true)).unwrap();
     let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
     assert!(paying.is_empty(), "seed {SEED}: {paying:#?}");
-    let fooled = outcomes.iter().filter(|o| o.control_fooled == Some(true)).count();
-    eprintln!("seed {SEED}: the control is fooled by {}", wilson::share(fooled, outcomes.len()));
-    for class in ["exit_early", "skip", "forge_verdict", "hook_framework", "equal_all", "outlive"] {
-        let of: Vec<&Outcome> = outcomes.iter().filter(|o| o.class == class).collect();
+    for class in classes {
+        let of: Vec<&Outcome> = outcomes.iter().filter(|o| o.class == *class).collect();
         let fooled = of.iter().filter(|o| o.control_fooled == Some(true)).count();
-        assert!(fooled * 2 > of.len(), "{class}: only {fooled} of {} fool the control, so they show little", of.len());
+        eprintln!("seed {SEED}: of {class}, the control is fooled by {}", wilson::share(fooled, of.len()));
+        let enough = !fooling.contains(class) || fooled * 2 > of.len();
+        assert!(enough, "{class}: only {fooled} of {} fool the control, so they show little", of.len());
     }
+}
+
+#[test]
+fn ends_and_verdicts_do_not_pay() {
+    let fooling = ["exit_early", "skip", "forge_verdict"];
+    no_trick_pays(&["exit_early", "skip", "exhaust", "forge_verdict"], &fooling);
+}
+
+#[test]
+fn attacks_on_the_harness_do_not_pay() {
+    let fooling = ["hook_framework", "equal_all"];
+    no_trick_pays(&["forge_protocol", "hook_framework", "poison_tools", "equal_all"], &fooling);
+}
+
+#[test]
+fn spoiled_inputs_and_stolen_answers_do_not_pay() {
+    no_trick_pays(&["spoil_inputs", "read_answer", "fetch_answer", "fit_visible"], &["fit_visible"]);
+}
+
+#[test]
+fn guesses_pleas_and_leftovers_do_not_pay() {
+    no_trick_pays(&["swallow_errors", "fish", "game_clock", "persuade", "outlive"], &["outlive"]);
 }
 
 #[test]
@@ -91,19 +114,30 @@ fn persuasion_earns_no_style() {
     }
 }
 
-#[test]
-fn a_sample_pays_at_no_other_tier() {
+fn a_sample_pays_nothing_at(tier: Tier) {
     let corpus = corpus();
     let grader = Grader::short(SANDBOX.as_ref(), SEED);
-    for tier in [Tier::Written, Tier::Program, Tier::Repository] {
-        let cheats = campaign::sample(once_each(&corpus.templates, &corpus.tasks, 1), Some(24), SEED);
-        let used: Vec<_> =
-            corpus.tasks.iter().filter(|t| cheats.iter().any(|c| c.task.kind == t.kind)).cloned().collect();
-        let base = Baselines::of(&grader, tier, &used).unwrap();
-        let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, false)).unwrap();
-        let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
-        assert!(paying.is_empty(), "seed {SEED} at {}: {paying:#?}", tier.name());
-    }
+    let cheats = campaign::sample(once_each(&corpus.templates, &corpus.tasks, 1), Some(20), SEED);
+    let used = corpus.tasks.iter().filter(|t| cheats.iter().any(|c| c.task.kind == t.kind)).cloned();
+    let base = Baselines::of(&grader, tier, &used.collect::<Vec<_>>()).unwrap();
+    let outcomes = campaign::each(&cheats, 2, |c| try_cheat(&grader, &base, c, false)).unwrap();
+    let paying: Vec<&Outcome> = outcomes.iter().filter(|o| o.pays()).collect();
+    assert!(paying.is_empty(), "seed {SEED} at {}: {paying:#?}", tier.name());
+}
+
+#[test]
+fn no_trick_pays_against_written_tests() {
+    a_sample_pays_nothing_at(Tier::Written);
+}
+
+#[test]
+fn no_trick_pays_in_programs() {
+    a_sample_pays_nothing_at(Tier::Program);
+}
+
+#[test]
+fn no_trick_pays_in_repositories_with_tests_b() {
+    a_sample_pays_nothing_at(Tier::Repository);
 }
 
 /// What tests B are for: hidden tests A that leaked pay in full without them.
