@@ -34,7 +34,7 @@ pub enum State {
 
 impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             State::Yes => "yes",
             State::Limited => "limited",
             State::No => "no",
