@@ -49,7 +49,8 @@ docker_daemon() {
     command -v dockerd >/dev/null && return
     if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then return 0; fi
     say "Debian's docker.io is missing, which tests use (about 100 MB; where there is an init system it starts a service too)"
-    if agreed; then apt_install --no-install-recommends docker.io; else say "it was not installed: tests that need docker are skipped"; fi
+    agreed && apt_install --no-install-recommends docker.io \
+        || say "it was not installed: tests that need docker are skipped"
 }
 
 toolchain() {

@@ -3,7 +3,7 @@
 //! `test_cases`, and optionally `visible_tests` and `tests_b`, are what the tests of that kind are made of: cases of a program,
 //! sessions with a server, or the object of a repository (see `rollmill_grader::suite`). `language` and a program's `checker`
 //! stand beside them. Tests B may be a whole suite of another kind, which says its `kind`: functions of a repository asked
-//! one by one stand behind its own suite.
+//! one by one stand behind its own suite; `main` is the file that holds them.
 
 use crate::lines::{need_text, take_text};
 use rollmill_grader::Suite;
@@ -22,6 +22,7 @@ pub fn parse_other_kind(mut object: Map<String, Value>) -> Result<Candidate, Str
     let language = take_text(&mut object, "language")?.unwrap_or_else(|| "python".into());
     let checker = take_text(&mut object, "checker")?;
     let entry_point = take_text(&mut object, "entry_point")?.unwrap_or_default();
+    let main = take_text(&mut object, "main")?;
     let form = |tests: Value| match kind.as_str() {
         _ if tests.get("kind").is_some() => Ok(tests),
         "program" => Ok(json!({ "kind": kind, "language": language, "cases": tests, "checker": checker })),
@@ -29,6 +30,7 @@ pub fn parse_other_kind(mut object: Map<String, Value>) -> Result<Candidate, Str
         "repository" => match tests {
             Value::Object(mut fields) => {
                 fields.insert("kind".into(), kind.clone().into());
+                fields.extend(main.clone().map(|main| ("main".to_string(), main.into())));
                 Ok(Value::Object(fields))
             }
             _ => Err("must be an object with framework, repository, tests and ids".to_string()),

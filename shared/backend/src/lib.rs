@@ -11,7 +11,7 @@ mod keep;
 pub use keep::Keep;
 
 use rollmill_docker::{Docker, DockerOptions};
-use rollmill_grader::t0;
+use rollmill_grader::{t0, t2};
 use rollmill_job::config::{SandboxBackend, SandboxSettings};
 use rollmill_job::{JobError, Run};
 use rollmill_sandbox::{Check, Level, Namespaces, NamespacesOptions, Root, Sandbox, SandboxError, State, Warm};
@@ -66,7 +66,7 @@ fn namespaces(settings: &SandboxSettings, floor: Level) -> Result<Arc<dyn Sandbo
     };
     let sandbox = Arc::new(Namespaces::open(NamespacesOptions { root, floor, ..NamespacesOptions::default() })?);
     Ok(match settings.warm {
-        true => Arc::new(Warm::new(sandbox, vec![t0::interpreter()])),
+        true => Arc::new(Warm::new(sandbox, vec![t0::interpreter(), t2::interpreter()])),
         false => sandbox,
     })
 }

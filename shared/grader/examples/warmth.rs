@@ -1,32 +1,83 @@
-//! Milliseconds of a T0 grade of ten calls, from a cold interpreter and from a loaded one, in turns:
-//! `cargo run --release -p rollmill-grader --example warmth` (after `cargo build -p rollmill-sandbox --bins`).
-use rollmill_grader::{Case, Solution, T0Options, Value, grade};
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, Warm, WarmOptions};
+//! Milliseconds of a grade from a cold interpreter and from a loaded one, in turns: ten calls at T0, one pytest test at T2.
+//! `cargo run --release -p rollmill-grader --example warmth` (after `cargo build -p rollmill-sandbox --bins`). pytest comes
+//! from the root file system `all`: `rollmill sandbox prepare all --profile all`.
+use rollmill_grader::t2::{Framework, PythonSuite, T2Options, grade_repository};
+use rollmill_grader::{Case, Solution, T0Options, Value, diff::Files, grade, t0, t2};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Root, Sandbox, Warm};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+const TURNS: usize = 100;
+
 fn main() {
-    let cold = Arc::new(Namespaces::open(NamespacesOptions::default()).expect("a sandbox"));
-    let argv = ["/usr/bin/python3", "-s", "-S", "-B"].map(String::from).to_vec();
-    let env = vec![("PYTHONHASHSEED".into(), "0".into())];
-    let preload = "import fcntl, json".into();
-    let warm = Warm::new(cold.clone(), vec![WarmOptions { argv, preload, env }]);
+    let host = Arc::new(Namespaces::open(NamespacesOptions::default()).expect("a sandbox"));
+    let warm = Warm::new(host.clone(), vec![t0::interpreter()]);
+    println!("| grade | cold: median ms (tenth) | loaded: median ms (tenth) | ratio of medians |");
+    println!("|---|---|---|---|");
+    measure("T0, ten calls", host.as_ref(), &warm, calls);
+    let root = Root::Named("all".into());
+    match Namespaces::open(NamespacesOptions { root, ..NamespacesOptions::default() }) {
+        Ok(all) => {
+            let all = Arc::new(all);
+            let warm = Warm::new(all.clone(), vec![t2::interpreter()]);
+            measure("T2, one pytest test", all.as_ref(), &warm, |sandbox| {
+                suite(sandbox, Framework::Pytest, "test_a.py::test_f")
+            });
+            measure("T2, one unittest test", all.as_ref(), &warm, |sandbox| {
+                suite(sandbox, Framework::Unittest, "test_a.T.test_f")
+            });
+        }
+        Err(e) => println!("skipped: T2: {e}"),
+    }
+}
+
+fn calls(sandbox: &dyn Sandbox) {
     let cases: Vec<Case> = (0..10).map(|n| Case::exact(vec![Value::int(n)], Value::int(n * 2))).collect();
     let solution = Solution::from_source("def f(x):\n    return x * 2\n");
-    let once = |sandbox: &dyn Sandbox| {
+    assert_eq!(grade(sandbox, &solution, "f", &cases, &T0Options::default()).expect("a grade").passed, 10);
+}
+
+fn suite(sandbox: &dyn Sandbox, framework: Framework, id: &str) {
+    let files = |name: &str, text: &str| Files::from([(name.to_string(), text.as_bytes().to_vec())]);
+    let text = match framework {
+        Framework::Pytest => "from a import f\ndef test_f():\n    assert f(2) == 4\n",
+        Framework::Unittest => {
+            "import unittest\nfrom a import f\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)\n"
+        }
+    };
+    let (ids, paths) = ([id.to_string()], [String::new()]);
+    let suite = PythonSuite {
+        framework,
+        tests: &files("test_a.py", text),
+        ids: &ids,
+        import_paths: &paths,
+        site: &Files::new(),
+        without_twin: &[],
+        has_tests_b: true,
+    };
+    let options = T2Options { twins: false, ..T2Options::default() };
+    let done = grade_repository(sandbox, &files("a.py", "def f(x):\n    return x * 2\n"), &suite, &options);
+    assert_eq!(done.expect("a grade").passed(), 1);
+}
+
+/// Cold and loaded in turns.
+fn measure(name: &str, cold: &dyn Sandbox, loaded: &dyn Sandbox, grade: impl Fn(&dyn Sandbox)) {
+    let timed = |sandbox: &dyn Sandbox| {
         let began = Instant::now();
-        let done = grade(sandbox, &solution, "f", &cases, &T0Options::default()).expect("a grade");
-        assert_eq!(done.passed, 10);
+        grade(sandbox);
         began.elapsed()
     };
-    let (mut times, turns) = ([Vec::new(), Vec::new()], 200);
-    for _ in 0..turns {
-        times[0].push(once(cold.as_ref()));
-        times[1].push(once(&warm));
+    timed(loaded);
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..TURNS {
+        times[0].push(timed(cold));
+        times[1].push(timed(loaded));
     }
-    for (name, mut times) in ["cold", "warm"].into_iter().zip(times) {
-        times.sort();
-        let ms = |d: Duration| d.as_secs_f64() * 1000.0;
-        println!("{name}: median {:.1} ms, tenth {:.1} ms, of {turns}", ms(times[turns / 2]), ms(times[turns / 10]));
-    }
+    let ms = |d: Duration| d.as_secs_f64() * 1000.0;
+    let [cold, loaded] = times.map(|mut t| {
+        t.sort();
+        (ms(t[TURNS / 2]), ms(t[TURNS / 10]))
+    });
+    let ratio = loaded.0 / cold.0;
+    println!("| {name} | {:.1} ({:.1}) | {:.1} ({:.1}) | {ratio:.2} |", cold.0, cold.1, loaded.0, loaded.1);
 }

@@ -141,7 +141,10 @@ impl Value {
             Value::Bytes(b) => b.iter().map(|b| Value::int(i64::from(*b))).collect(),
             Value::Range(start, stop, step) => {
                 let count = i64::try_from(range_len(*start, *stop, *step)).ok().filter(|n| *n <= MAX_ELEMENTS)?;
-                (0..count).map(|i| Value::int(start + i * step)).collect()
+                let (start, step) = (i128::from(*start), i128::from(*step));
+                // Each lies between start and stop; only the way there may leave 64 bits.
+                let element = |i: i64| i64::try_from(start + i128::from(i) * step).unwrap_or(*stop);
+                (0..count).map(|i| Value::int(element(i))).collect()
             }
             Value::Record { type_name, fields } if type_name == "deque" => match &fields[..] {
                 [(_, Value::List(items))] => items.clone(),
@@ -182,5 +185,14 @@ mod tests {
             assert_eq!(crate::literal::parse(literal).unwrap().truth(), Some(truth), "{literal}");
         }
         assert_eq!(Value::Opaque { type_name: "x".into() }.truth(), None);
+    }
+
+    #[test]
+    fn ranges_run_to_the_ends_of_64_bits() {
+        let (least, most) = (i64::MIN, i64::MAX);
+        let ints = |n: &[i64]| Some(n.iter().copied().map(Value::int).collect::<Vec<_>>());
+        assert_eq!(Value::Range(least, most, most).elements(), ints(&[least, -1, most - 1]));
+        assert_eq!(Value::Range(most, least, least).elements(), ints(&[most, -1]));
+        assert_eq!(Value::Range(0, most, 1).elements(), None);
     }
 }

@@ -2,6 +2,7 @@
 //! `[operations]` (endpoint, concurrency, number of rounds, time-outs) is not, and may change between two commands.
 
 use crate::JobError;
+pub use crate::sandbox_settings::{SandboxBackend, SandboxSettings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -37,49 +38,6 @@ pub struct Operations {
     pub item_tries: u32,
     /// Where what is not trusted is executed.
     pub sandbox: SandboxSettings,
-}
-
-/// `[operations.sandbox]`: how sandboxes are made. Which isolation was reached, and on which root file system, is in every row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SandboxSettings {
-    /// What makes them.
-    pub backend: SandboxBackend,
-    /// Root file system of the namespaces backend: a name that `rollmill sandbox prepare` was given, or a path; none means
-    /// this machine's interpreter.
-    pub root: Option<String>,
-    /// Whether interpreters are kept loaded and forked for each run (namespaces only).
-    pub warm: bool,
-    /// Image of the docker backend: its id, its digest, or a name, which is pinned to the id it has when a job starts.
-    pub image: Option<String>,
-    /// OCI runtime of the docker backend, such as `runsc`; none means the daemon's.
-    pub runtime: Option<String>,
-    /// Containers the docker backend keeps started ahead of runs.
-    pub containers: usize,
-}
-
-/// What makes sandboxes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxBackend {
-    /// Linux namespaces, without a daemon.
-    #[default]
-    Namespaces,
-    /// Containers of a Docker or Podman daemon.
-    Docker,
-}
-
-impl Default for SandboxSettings {
-    fn default() -> SandboxSettings {
-        SandboxSettings {
-            backend: SandboxBackend::Namespaces,
-            root: None,
-            warm: true,
-            image: None,
-            runtime: None,
-            containers: 0,
-        }
-    }
 }
 
 impl Default for Operations {

@@ -6,6 +6,8 @@ use rollmill_store::Role;
 pub const RUN: &str = "ROLLMILL_RUN";
 /// Address of the policy endpoint, instead of `--endpoint`.
 pub const ENDPOINT: &str = "ROLLMILL_ENDPOINT";
+/// How sandboxes are made, instead of `--sandbox`.
+pub const SANDBOX: &str = "ROLLMILL_SANDBOX";
 /// The shard of a worker in a Slurm array.
 pub const SLURM_ARRAY_TASK_ID: &str = "SLURM_ARRAY_TASK_ID";
 /// The shard of a pod of a Kubernetes Indexed Job.

@@ -29,6 +29,7 @@ pub mod plan;
 pub mod progress;
 mod report;
 mod run;
+mod sandbox_settings;
 pub mod seal;
 mod shard;
 mod turn;

@@ -1,6 +1,6 @@
 //! One run: its store, its frozen configuration, and this process's identity in it.
 
-use crate::config::{Config, Operations};
+use crate::config::{Config, Operations, SandboxSettings};
 use crate::fork::{self, ForkedFrom};
 use crate::{Clock, Drain, JobError, SystemClock, env};
 use bytes::Bytes;
@@ -48,6 +48,9 @@ pub struct RunArgs {
     /// Tries of an item before it becomes a failed row
     #[arg(long, value_name = "TRIES")]
     pub item_tries: Option<u32>,
+    /// How sandboxes are made: namespaces or docker, then root=, warm=, image=, runtime=, containers= after commas
+    #[arg(long, env = env::SANDBOX, value_name = "BACKEND[,KEY=VALUE]")]
+    pub sandbox: Option<SandboxSettings>,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -149,6 +152,7 @@ impl Run {
         operations.chunk_items = args.chunk_items.unwrap_or(operations.chunk_items);
         operations.chunk_seconds = args.chunk_seconds.unwrap_or(operations.chunk_seconds);
         operations.item_tries = args.item_tries.unwrap_or(operations.item_tries);
+        operations.sandbox = args.sandbox.clone().unwrap_or_default();
         run.quiet = args.quiet;
         run.drain = Drain::on_signals()
             .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;

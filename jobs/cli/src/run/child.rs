@@ -27,6 +27,7 @@ impl Children {
         let o = &self.operations;
         command.args(["--lease-seconds", &o.lease_seconds.to_string(), "--chunk-items", &o.chunk_items.to_string()]);
         command.args(["--chunk-seconds", &o.chunk_seconds.to_string(), "--item-tries", &o.item_tries.to_string()]);
+        command.args(["--sandbox", &o.sandbox.to_string()]);
         self.wait(&program, &mut command, args.first().copied().unwrap_or("job")).await
     }
 

@@ -59,7 +59,7 @@ impl Suite {
             Suite::Programs { language, .. } | Suite::Servers { language, .. } => {
                 Solution::program(path, &language.main_file())
             }
-            Suite::Repository(_) => Solution::tree(path),
+            Suite::Repository(r) => Ok(Solution { main: r.main.clone(), ..Solution::tree(path)? }),
         }
     }
 

@@ -7,7 +7,7 @@
 //! | `tests` | `tests` (Python texts), optional `setup`, `names`, `mutates`: written tests of a function ([`TestSource`]) | T0 |
 //! | `program` | `language`, `cases` ([`crate::t1::parse_programs`]), optional `checker` (Python text) | T1 |
 //! | `server` | `language`, `sessions` ([`crate::t1::parse_sessions`]) | T1 |
-//! | `repository` | `framework`, `repository` and `tests` (path to text), `ids`, optional `import_paths`, `allow`, `without_twin` | T2 |
+//! | `repository` | `framework`, `repository` and `tests` (path to text), `ids`, optional `import_paths`, `allow`, `main`, `without_twin` | T2 |
 //!
 //! Out: a [`Suite`], which grades solutions. What must hold: the same JSON means the same tests wherever it is read; what is
 //! wrong in it is named.

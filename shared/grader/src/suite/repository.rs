@@ -25,6 +25,9 @@ pub struct Repository {
     /// Patterns of paths that a solution may change; all that is no test or configuration where there are none.
     #[serde(default)]
     pub allow: Vec<String>,
+    /// The file that tests B import, where they ask a function of it.
+    #[serde(default)]
+    pub main: String,
     /// Tests whose twin the reference passes.
     #[serde(default)]
     pub without_twin: Vec<String>,
@@ -49,7 +52,7 @@ impl Repository {
     pub fn with(&self, changes: &[(String, Vec<u8>)]) -> Solution {
         let mut files = bytes(&self.repository);
         files.extend(changes.iter().cloned());
-        Solution { files: files.into_iter().collect(), main: String::new() }
+        Solution { files: files.into_iter().collect(), main: self.main.clone() }
     }
 
     /// Grades a whole tree. `has_tests_b`: independent tests at T0 or T1 stand behind these.

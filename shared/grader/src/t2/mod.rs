@@ -23,3 +23,4 @@ pub use command::{CommandSuite, Source, grade_command};
 pub use outcome::{RepositoryResult, T2Options, TestOutcome, TestVerdict};
 pub use python::{Framework, PythonSuite, grade_repository};
 pub use report::{Reported, cargo_test, go_test, junit, tap};
+pub use runner::interpreter;

@@ -9,7 +9,7 @@ use crate::blame::{at_fault, overloaded};
 use crate::channel::{Channel, Heard, last_words};
 use crate::diff::Files;
 use crate::t0::{GradeError, ticket};
-use rollmill_sandbox::{Facts, Limits, Sandbox, Spec};
+use rollmill_sandbox::{Facts, Limits, Sandbox, Spec, WarmOptions};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -104,16 +104,38 @@ pub(super) fn run(
     Ok(verdicts)
 }
 
+/// As -I but for -E: the environment is ours, and it fixes the order of sets of strings.
+const INTERPRETER: [&str; 3] = ["python3", "-s", "-B"];
+
+fn environment() -> Vec<(String, String)> {
+    let pairs = [("LC_ALL", "C.UTF-8"), ("PYTHONHASHSEED", "0"), ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")];
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
+/// What the runner and pytest import before they look at anything of a task.
+const PRELOAD: &str = "import json, os, select, signal, time, unittest, unittest.mock
+try:
+    import importlib, pytest
+    from _pytest.config import default_plugins
+    for plugin in default_plugins:
+        importlib.import_module('_pytest.' + plugin)
+except ImportError:
+    pass  # a root file system without pytest runs suites of unittest
+";
+
+/// The interpreter that suites begin in, for a sandbox that keeps interpreters loaded.
+pub fn interpreter() -> WarmOptions {
+    WarmOptions { argv: INTERPRETER.map(str::to_owned).to_vec(), preload: PRELOAD.to_owned(), env: environment() }
+}
+
 fn spec(files: &Files, suite: &PythonSuite<'_>, tests: &Files, wall: Duration, opts: &T2Options) -> Spec {
     let under = |folder: &'static str, files: &Files| -> Vec<(String, Vec<u8>)> {
         files.iter().map(|(path, bytes)| (format!("{folder}/{path}"), bytes.clone())).collect()
     };
     let runner = ("runner/suite.py".to_owned(), RUNNER.as_bytes().to_vec());
-    let environment = [("LC_ALL", "C.UTF-8"), ("PYTHONHASHSEED", "0"), ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")];
     Spec {
-        // As -I but for -E: the environment is ours, and it fixes the order of sets of strings.
-        argv: ["python3", "-s", "-B", "/pristine/runner/suite.py"].map(str::to_owned).to_vec(),
-        env: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        argv: INTERPRETER.into_iter().chain(["/pristine/runner/suite.py"]).map(str::to_owned).collect(),
+        env: environment(),
         files: files.iter().map(|(path, bytes)| (path.clone(), bytes.clone())).collect(),
         pristine: [vec![runner], under("suite", tests), under("site", suite.site)].concat(),
         limits: Limits { wall, cpu: wall, ..opts.limits.clone() },

@@ -336,8 +336,8 @@ impl Place {
     }
 
     /// The whole environment of a program.
-    pub fn environment(&self, request: &Request) -> Vec<(String, String)> {
-        let mut env: Vec<(String, String)> = request.env.iter().map(|(n, v)| (n.clone(), self.here(v))).collect();
+    pub fn environment(&self, asked: &[(String, String)]) -> Vec<(String, String)> {
+        let mut env: Vec<(String, String)> = asked.iter().map(|(n, v)| (n.clone(), self.here(v))).collect();
         for (name, value) in self.env.iter().cloned().chain([("LANG", "C.UTF-8".into())]) {
             if !env.iter().any(|(n, _)| n == name) {
                 env.push((name.into(), value));
@@ -354,7 +354,7 @@ fn exec_program(request: &Request, place: &Place) -> Result<std::convert::Infall
         name => place.program(name),
     };
     let argv = request.argv.iter().map(|a| sys::cstring(place.here(a))).collect::<io::Result<Vec<_>>>()?;
-    let env = place.environment(request);
+    let env = place.environment(&request.env);
     let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
     Err(sys::exec(&sys::cstring(program)?, &argv, &env))
 }

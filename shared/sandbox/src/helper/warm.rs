@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::json;
@@ -132,7 +133,7 @@ impl Zygote {
     /// Has a program forked into the namespaces of a sandbox that is set up, and into its group.
     pub fn fork(&self, given: &HandedOver, namespaces: [OwnedFd; 7], group: &Cgroup) -> Result<ForkedProgram, Failed> {
         let (report, theirs) = UnixStream::pair().map_err(failed("socket"))?;
-        let env = inside::Place::root(&given.request.rootfs).environment(&given.request);
+        let env = inside::Place::root(&given.request.rootfs).environment(&given.request.env);
         let env: serde_json::Map<_, _> = env.into_iter().map(|(name, value)| (name, value.into())).collect();
         let limits = inside::resource_limits(&given.request, u64::from(given.request.limits.pids) + 1);
         let job = json!({ "argv": given.request.argv, "env": env, "limits": limits });
@@ -186,6 +187,8 @@ fn become_interpreter(hello: &Warm, socket: &UnixStream, null: &File) -> io::Res
     argv.extend(["-c".into(), ZYGOTE.into()]);
     let program = sys::cstring(if argv[0].contains('/') { argv[0].clone() } else { format!("/usr/bin/{}", argv[0]) })?;
     let argv = argv.iter().map(sys::cstring).collect::<io::Result<Vec<_>>>()?;
-    let env = hello.env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
+    // An interpreter finds its own library by its name and PATH.
+    let env = inside::Place::root(Path::new("/")).environment(&hello.env);
+    let env = env.iter().map(|(n, v)| sys::cstring(format!("{n}={v}"))).collect::<io::Result<Vec<_>>>()?;
     Err(sys::exec(&program, &argv, &env))
 }
