@@ -125,7 +125,7 @@ impl Config {
     pub fn difference_in(&self, new: &Config, sections: &[&str]) -> String {
         let only = |config: &Config| {
             let mut config = config.clone();
-            config.table.retain(|name, _| sections.iter().any(|s| *s == name));
+            config.table.retain(|name, _| sections.contains(&name));
             config
         };
         only(self).difference(&only(new))

@@ -88,9 +88,9 @@ fn a_life_is_a_fixed_sequence_of_calls() {
 fn every_call_meets_every_fault() {
     let calls = life();
     let mut cases = 0;
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         for fault in SINGLE {
-            if calls[k].op != "create"
+            if call.op != "create"
                 && !matches!(fault, Fault::FailsBefore | Fault::FailsAfter | Fault::CrashBefore | Fault::CrashAfter)
             {
                 continue;
@@ -104,7 +104,7 @@ fn every_call_meets_every_fault() {
                     Ending::Returned(lived) => vec![lived],
                     Ending::Crashed => vec![],
                 };
-                judge(&format!("call {k} ({} {}) {fault:?}", calls[k].op, calls[k].key), &world, lives).await;
+                judge(&format!("call {k} ({} {}) {fault:?}", call.op, call.key), &world, lives).await;
             });
         }
     }
@@ -114,7 +114,7 @@ fn every_call_meets_every_fault() {
 #[test]
 fn a_signal_at_every_call_drains_and_loses_nothing() {
     let calls = life();
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         simulate(async {
             let world = world().await;
             let line = Line::new(&world, Some((k, Fault::Drain)));
@@ -131,7 +131,7 @@ fn a_signal_at_every_call_drains_and_loses_nothing() {
 fn every_freeze_meets_a_rival_and_gc() {
     let calls = life();
     let mut cases = 0;
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         for fault in [Fault::SuspendBefore, Fault::SuspendAfter] {
             for gc in [false, true] {
                 cases += 1;
@@ -147,7 +147,7 @@ fn every_freeze_meets_a_rival_and_gc() {
                     })
                     .await;
                     let Ending::Returned(lived) = ending else { panic!("nothing kills it") };
-                    let case = format!("frozen at call {k} ({} {}) {fault:?}, gc {gc}", calls[k].op, calls[k].key);
+                    let case = format!("frozen at call {k} ({} {}) {fault:?}, gc {gc}", call.op, call.key);
                     judge(&case, &world, rival.into_iter().chain([lived]).collect()).await;
                 });
             }
@@ -203,7 +203,7 @@ fn pairs(k: usize, freeze: Fault, kill: Fault, drained: bool) -> usize {
 #[test]
 fn every_freeze_meets_every_death_of_a_rival() {
     let (mut cases, calls) = (0, life());
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         // Frozen after call k and frozen before call k + 1 are one state of worker and store: here the second stands for both.
         for freeze in [Fault::SuspendBefore] {
             for kill in [Fault::CrashBefore, Fault::CrashAfter, Fault::CrashLandsLater(1)] {

@@ -53,11 +53,11 @@ fn a_reader_that_seals_meets_every_fault_and_every_rival() {
     let want = actors::draft(3, 1).keys;
     let calls = simulate(async { calls_of(|line| actors::read(line, 1), unsealed().await).await });
     let mut cases = 0;
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         for fault in CRASHES.into_iter().chain(FAILURES).chain(FREEZES) {
             cases += 1;
             simulate(async {
-                let case = format!("reader, call {k} ({} {}) {fault:?}", calls[k].op, calls[k].key);
+                let case = format!("reader, call {k} ({} {}) {fault:?}", call.op, call.key);
                 let world = unsealed().await;
                 let line = Line::new(&world, Some((k, fault)));
                 let rival = async {
@@ -86,11 +86,11 @@ fn a_reader_that_seals_meets_every_fault_and_every_rival() {
 fn a_trainers_commit_meets_every_fault_and_every_rival() {
     let calls = simulate(async { calls_of(|line| actors::train(line, 1, 1, 3, true), world().await).await });
     let mut cases = 0;
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         for fault in CRASHES.into_iter().chain(FAILURES).chain(FREEZES) {
             cases += 1;
             simulate(async {
-                let case = format!("trainer, call {k} ({} {}) {fault:?}", calls[k].op, calls[k].key);
+                let case = format!("trainer, call {k} ({} {}) {fault:?}", call.op, call.key);
                 let world = world().await;
                 let line = Line::new(&world, Some((k, fault)));
                 let mut winner = None;
@@ -161,11 +161,11 @@ async fn littered() -> Arc<World> {
 fn gc_meets_every_fault_and_removes_what_may_go_and_nothing_else() {
     let calls = simulate(async { calls_of(|line| actors::collect(line, 1), littered().await).await });
     let mut cases = 0;
-    for k in 0..calls.len() {
+    for (k, call) in calls.iter().enumerate() {
         for fault in CRASHES.into_iter().chain(FAILURES).chain(FREEZES) {
             cases += 1;
             simulate(async {
-                let case = format!("gc, call {k} ({} {}) {fault:?}", calls[k].op, calls[k].key);
+                let case = format!("gc, call {k} ({} {}) {fault:?}", call.op, call.key);
                 let world = littered().await;
                 let line = Line::new(&world, Some((k, fault)));
                 let rival = async {
