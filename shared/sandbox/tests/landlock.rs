@@ -107,6 +107,13 @@ os.mkdir('out'); open('out/a', 'w').write('aa'); os.symlink('/etc/passwd', 'out/
     assert_eq!(text(&done.stdout), format!("x = 1{}", "\nDENIED".repeat(6)), "{}", text(&done.stderr));
     assert_eq!(done.collected.files, [("out/a".to_string(), b"aa".to_vec())]);
     assert_eq!(done.collected.refused.len(), 1, "{:?}", done.collected.refused);
+    // What a limit ends leaves its files all the same.
+    let mut late = python("import os, time\nos.mkdir('out'); open('out/b', 'w').write('b')\ntime.sleep(600)", &[]);
+    late.collect = vec!["out".into()];
+    late.limits.wall = Duration::from_secs(2);
+    let done = run(sandbox, &late);
+    assert!(done.facts.timed_out, "{:?}", done.facts);
+    assert_eq!(done.collected.files, [("out/b".to_string(), b"b".to_vec())]);
     assert_eq!(said(sandbox, "import os; print(os.listdir('.'), os.listdir(os.environ['TMPDIR']))", &[]), "[] []");
 }
 

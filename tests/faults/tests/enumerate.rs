@@ -114,7 +114,7 @@ fn every_call_meets_every_fault() {
 #[test]
 fn a_signal_at_every_call_drains_and_loses_nothing() {
     let calls = life();
-    for (k, call) in calls.iter().enumerate() {
+    for k in 0..calls.len() {
         simulate(async {
             let world = world().await;
             let line = Line::new(&world, Some((k, Fault::Drain)));
@@ -203,7 +203,7 @@ fn pairs(k: usize, freeze: Fault, kill: Fault, drained: bool) -> usize {
 #[test]
 fn every_freeze_meets_every_death_of_a_rival() {
     let (mut cases, calls) = (0, life());
-    for (k, call) in calls.iter().enumerate() {
+    for k in 0..calls.len() {
         // Frozen after call k and frozen before call k + 1 are one state of worker and store: here the second stands for both.
         for freeze in [Fault::SuspendBefore] {
             for kill in [Fault::CrashBefore, Fault::CrashAfter, Fault::CrashLandsLater(1)] {

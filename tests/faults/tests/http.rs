@@ -34,10 +34,10 @@ fn every_request_meets_every_wrong_answer() {
     let requests = requests();
     assert_eq!(requests, self::requests(), "two recordings of one life differ");
     let mut survived_at_once = 0;
-    for k in 0..requests.len() {
+    for (k, request) in requests.iter().enumerate() {
         for fault in FAULTS {
             simulate(async {
-                let case = format!("request {k} ({}) {fault:?}", requests[k]);
+                let case = format!("request {k} ({request}) {fault:?}");
                 let server = server().await;
                 match live(&Connector::new(&server, Some((k, fault))), 1).await {
                     Ok(outcome) => {
@@ -82,7 +82,7 @@ fn every_request_of_an_upload_meets_every_wrong_answer() {
     };
     let requests = moved(None);
     assert_eq!(requests.len(), 5, "begin, two parts, complete, read: {requests:#?}");
-    for k in 0..requests.len() {
+    for (k, request) in requests.iter().enumerate() {
         for fault in FAULTS {
             moved(Some((k, fault)));
         }

@@ -171,7 +171,9 @@ impl Started {
         if self.kill {
             let _ = sys::kill_by_pidfd(&self.pidfd); // fails if init ended by itself
         }
-        let _ = self.go.shutdown(std::net::Shutdown::Both); // fails if init ended by itself
+        // Both fail if init ended by itself.
+        let _ = (&self.go).write_all(&[1]);
+        let _ = self.go.shutdown(std::net::Shutdown::Both);
     }
 }
 

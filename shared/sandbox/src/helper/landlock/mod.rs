@@ -36,6 +36,7 @@ pub fn main(inside: Inside, folder: &RunFolder) -> ! {
         Forked::Child => start(&inside.given, folder, &mut status, &inside.filters),
         Forked::Parent { pid } => Ok((pid, sys::pidfd_of(pid)?)),
     });
+    let mut orphaned = false;
     let ended = match program {
         Ok((pid, pidfd)) => {
             drop(inside.given.stdio); // init must not keep the program's pipes open
@@ -43,12 +44,15 @@ pub fn main(inside: Inside, folder: &RunFolder) -> ! {
             let mut ready =
                 [sys::poll_fd(pidfd.as_raw_fd(), libc::POLLIN), sys::poll_fd(inside.go.as_raw_fd(), libc::POLLIN)];
             let _ = sys::poll(&mut ready, Instant::now() + far); // an error ends the tree as well
+            // A helper that asks for the end says a byte; one that was killed closes its files without a word, a moment before
+            // its children get another parent.
+            orphaned = ready[1].revents != 0 && !matches!(sys::read(&inside.go, &mut [0]), Ok(1));
             if ready[0].revents != 0 { sys::wait(pid).ok().map(|(_, code, _)| Status::Exited { code }) } else { None }
         }
         Err(e) => Some(Status::Failed { what: "start".into(), errno: e.raw_os_error().unwrap_or(0) }),
     };
     kill_descendants();
-    if sys::parent_pid() != helper {
+    if orphaned || sys::parent_pid() != helper {
         folder.remove(); // nobody else will
     }
     if let Some(ended) = ended {
