@@ -1,5 +1,6 @@
 //! Suites graded from loaded interpreters have the verdicts that cold ones give, for right, wrong and forging solutions, and
 //! nothing of one grade is left for the next.
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 mod sandboxed;
 
 use rollmill_grader::diff::Files;

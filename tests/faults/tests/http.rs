@@ -82,7 +82,7 @@ fn every_request_of_an_upload_meets_every_wrong_answer() {
     };
     let requests = moved(None);
     assert_eq!(requests.len(), 5, "begin, two parts, complete, read: {requests:#?}");
-    for (k, request) in requests.iter().enumerate() {
+    for k in 0..requests.len() {
         for fault in FAULTS {
             moved(Some((k, fault)));
         }
