@@ -4,13 +4,12 @@ mod support;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Root, Sandbox, SandboxError, State, check};
-use support::{HELPER, marker, parent_of, python, run, running_with, text, unsafe_python};
+use support::{HELPER, as_user, marker, parent_of, python, run, running_with, text, unsafe_python};
 
 fn options(cache: &Path, helper: &Path, cgroups: bool, force: bool) -> NamespacesOptions {
     NamespacesOptions {
@@ -371,38 +370,17 @@ fn ordinary_user() {
     suite(&Namespaces::open(asked).expect("opens for an ordinary user"), Path::new(&cache));
 }
 
-/// Runs `ordinary_user` as a user that nobody else is (processes are counted by user), with copies of all it needs, behind a command that may take something away.
-fn as_somebody(uid: u32, before: &[&str], env: &[(&str, &str)]) {
-    if !fs::read_to_string("/proc/self/status").expect("status").contains("Uid:\t0\t0") {
-        eprintln!("skipped: this test changes user and needs root; for an ordinary user the other test is this test");
-        return;
-    }
-    let dir = open_cache();
-    let copy = |from: &Path, name: &str| {
-        fs::copy(from, dir.path().join(name)).expect("copy");
-        dir.path().join(name)
+/// Runs `ordinary_user` as a user that nobody else is (processes are counted by user), behind a command that may take something
+/// away.
+fn as_somebody(uid: u32, before: &[&str], more: &[(&str, &str)]) {
+    let env = |helper: &Path, own: &Path| {
+        let mut env: Vec<(&str, PathBuf)> = more.iter().map(|(name, value)| (*name, value.into())).collect();
+        env.extend([("USER_CACHE", own.into()), ("USER_HELPER", helper.into())]);
+        env
     };
-    let program = copy(&std::env::current_exe().expect("own path"), "tests");
-    let helper = copy(Path::new(HELPER), "rollmill-sandbox-helper");
-    let cache = dir.path().join("cache");
-    fs::create_dir(&cache).expect("cache");
-    std::os::unix::fs::chown(&cache, Some(uid), Some(uid)).expect("chown");
-    let mut argv: Vec<&str> = before.to_vec();
-    argv.extend([program.to_str().expect("text"), "--ignored", "--exact", "ordinary_user", "--nocapture"]);
-    let done = Command::new(argv[0])
-        .args(&argv[1..])
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("USER_CACHE", &cache)
-        .env("USER_HELPER", helper)
-        .envs(env.iter().copied())
-        .current_dir("/")
-        .uid(uid)
-        .gid(uid)
-        .output()
-        .expect("run as somebody");
-    let said = format!("{}{}", text(&done.stdout), text(&done.stderr));
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    if let Some((well, said)) = as_user(uid, before, &["--ignored", "--exact", "ordinary_user", "--nocapture"], env) {
+        assert!(well && said.contains("1 passed"), "{said}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Suite {
             Suite::Repository(repository) => {
                 let per_test = 10 * options.per_call;
                 let options = T2Options { per_test, seed: options.seed, ..T2Options::default() };
-                Ok(repository.grade(sandbox, solution, false, &options)?.to_suite(sandbox.level()))
+                Ok(repository.grade(sandbox, solution, &options)?.to_suite(sandbox.level()))
             }
         }
     }

@@ -55,12 +55,11 @@ impl Repository {
         Solution { files: files.into_iter().collect(), main: self.main.clone() }
     }
 
-    /// Grades a whole tree. `has_tests_b`: independent tests at T0 or T1 stand behind these.
+    /// Grades a whole tree. Whether tests B stand behind these is known to who has both.
     pub fn grade(
         &self,
         sandbox: &dyn Sandbox,
         solution: &Solution,
-        has_tests_b: bool,
         options: &T2Options,
     ) -> Result<RepositoryResult, GradeError> {
         let mut rules = DiffRules::default();
@@ -76,7 +75,7 @@ impl Repository {
             import_paths: &self.import_paths,
             site: &Files::new(),
             without_twin: &self.without_twin,
-            has_tests_b,
+            has_tests_b: false,
         };
         grade_repository(sandbox, &applied.files, &suite, options)
     }

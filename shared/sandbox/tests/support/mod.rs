@@ -21,15 +21,18 @@ pub fn helper() -> PathBuf {
     std::env::var_os("ROLLMILL_SANDBOX_HELPER").map_or_else(|| HELPER.into(), PathBuf::from)
 }
 
-/// Runs every other test of this program as an ordinary user, with copies of all it needs. `name` is the calling test.
-pub fn all_again_as_an_ordinary_user(name: &str) {
-    const SOMEBODY: u32 = 64_322;
-    if std::env::var_os("ROLLMILL_SANDBOX_HELPER").is_some() {
-        return; // this is that run
-    }
+/// Runs this test program as another user, with copies of all it needs in a folder that everyone may enter. `before` is a command
+/// in front of it; `env` is told where the helper and a folder of the user's own lie. What it said, and whether it ended well; none, and
+/// said so, where this user is not root.
+pub fn as_user<'a>(
+    uid: u32,
+    before: &[&str],
+    args: &[&str],
+    env: impl FnOnce(&Path, &Path) -> Vec<(&'a str, PathBuf)>,
+) -> Option<(bool, String)> {
     if !fs::read_to_string("/proc/self/status").expect("status").contains("Uid:\t0\t0") {
         eprintln!("skipped: this test changes user and needs root; for an ordinary user all other tests are this test");
-        return;
+        return None;
     }
     let dir = tempfile::tempdir().expect("a folder");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("mode");
@@ -41,19 +44,32 @@ pub fn all_again_as_an_ordinary_user(name: &str) {
     let helper = copy(Path::new(HELPER), "rollmill-sandbox-helper");
     let own = dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
-    std::os::unix::fs::chown(&own, Some(SOMEBODY), Some(SOMEBODY)).expect("chown");
-    let done = Command::new(program)
-        .args(["--test-threads", "2", "--skip", name])
+    std::os::unix::fs::chown(&own, Some(uid), Some(uid)).expect("chown");
+    let argv = [before, &[program.to_str().expect("text")], args].concat();
+    let done = Command::new(argv[0])
+        .args(&argv[1..])
         .env_clear()
-        .envs([("PATH", Path::new("/usr/bin:/bin")), ("ROLLMILL_SANDBOX_HELPER", &helper)])
-        .envs([("XDG_CACHE_HOME", &own), ("TMPDIR", &own)])
+        .env("PATH", "/usr/bin:/bin")
+        .envs(env(&helper, &own))
         .current_dir("/")
-        .uid(SOMEBODY)
-        .gid(SOMEBODY)
+        .uid(uid)
+        .gid(uid)
         .output()
         .expect("run as somebody");
-    let said = format!("{}{}", text(&done.stdout), text(&done.stderr));
-    assert!(done.status.success() && said.contains("test result: ok"), "{said}");
+    Some((done.status.success(), format!("{}{}", text(&done.stdout), text(&done.stderr))))
+}
+
+/// Runs every other test of this program as an ordinary user. `name` is the calling test.
+pub fn all_again_as_an_ordinary_user(name: &str) {
+    if std::env::var_os("ROLLMILL_SANDBOX_HELPER").is_some() {
+        return; // this is that run
+    }
+    let env = |helper: &Path, own: &Path| {
+        vec![("ROLLMILL_SANDBOX_HELPER", helper.into()), ("XDG_CACHE_HOME", own.into()), ("TMPDIR", own.into())]
+    };
+    if let Some((well, said)) = as_user(64_322, &[], &["--test-threads", "2", "--skip", name], env) {
+        assert!(well && said.contains("test result: ok"), "{said}");
+    }
 }
 
 pub fn open(cgroups: bool) -> Namespaces {
