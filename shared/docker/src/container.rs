@@ -114,7 +114,7 @@ impl Container {
     pub async fn start(core: &Arc<Core>, shape: &Shape) -> Result<Container, SandboxError> {
         let slot = core.slots.take()?;
         let client = core.client.clone();
-        let body = body(core, shape, slot.host_uid);
+        let body = body(core, shape, slot.user.host_uid);
         let made = client.create_container(None::<CreateContainerOptions>, body).await;
         let id = made.map_err(asked("make a container"))?.id;
         match attach_and_start(&client, &id).await {
@@ -130,7 +130,7 @@ impl Container {
 
     /// `uid:gid` of programs.
     pub fn user(&self) -> String {
-        format!("{0}:{0}", self.slot.host_uid)
+        format!("{0}:{0}", self.slot.user.host_uid)
     }
 
     /// Hands files to the keeper, which unpacks them where only it may write.

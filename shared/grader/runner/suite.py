@@ -132,10 +132,13 @@ def watch(pid, pipe, limit):
     """The report, the child's status (None if it was killed here) and what it cost."""
     started, data, status = time.monotonic(), b"", None
     cost, ended, closed = (0.0, 0.0), False, False
+    exits = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None  # from 3.9 on
     poll = select.poll()
-    poll.register(pipe, select.POLLIN)
+    for file in [pipe] if exits is None else [pipe, exits]:
+        poll.register(file, select.POLLIN)
     while not ended:
-        if poll.poll(20) if not closed else time.sleep(0.005):
+        ready = [file for file, _ in poll.poll(5 if closed and exits is None else 20)]
+        if pipe in ready:
             part = os.read(pipe, 1 << 16)
             closed = not part
             if closed:
@@ -155,6 +158,8 @@ def watch(pid, pipe, limit):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 ended = True
+    if exits is not None:
+        os.close(exits)
     os.set_blocking(pipe, False)
     try:
         data = (data + os.read(pipe, MAX_REPORT + 1))[: MAX_REPORT + 1]

@@ -4,7 +4,7 @@
 //! `speed [ROUNDS [PROGRAM ARGUMENT...]]`, by default `python3 -c 'print(1)'`; another program must print 1 too, as `echo 1`
 //! does. Measure a release build. Figures are medians; CPU time is that of all processes below this one, user and system.
 //! bubblewrap is measured where it is installed, docker where SPEED_IMAGE names an image (its daemon's CPU is not counted).
-#![allow(unsafe_code)] // getrusage and waiting for orphans: std has neither
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds: usize = args.next().map_or(Ok(60), |n| n.parse())?;
     let program: Vec<String> = args.collect();
     let program = if program.is_empty() { ["python3", "-c", "print(1)"].map(String::from).to_vec() } else { program };
+    let meter = Meter::start()?;
     let mut ways = ways(&program)?;
     for round in 0..rounds + 3 {
         for way in &mut ways {
-            let before = cpu_of_children();
+            let before = meter.read();
             (way.run)();
-            let used = cpu_of_children() - before;
+            let used = meter.read() - before;
             if round >= 3 {
                 way.cpu.push(used.as_secs_f64() * 1e3);
             }
@@ -112,18 +113,39 @@ fn throughput(run: &(dyn Fn() + Sync), workers: usize) -> f64 {
     f64::from(runs) / started.elapsed().as_secs_f64()
 }
 
-/// CPU time of all children that were waited for, theirs included; what a child left running is waited for here.
-fn cpu_of_children() -> Duration {
-    // SAFETY: plain integers and null; the kernel fills the struct, which is valid for zeroes. No child of std's runs now.
-    let usage = unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        while libc::waitpid(-1, std::ptr::null_mut(), 0) > 0 {}
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-    time(usage.ru_utime) + time(usage.ru_stime)
+/// A group of this process and all it starts, which counts their CPU time; removed at the end.
+struct Meter {
+    group: PathBuf,
+    file: &'static str,
+}
+
+impl Meter {
+    /// Below the root of cpuacct (v1) or of the unified hierarchy, as root.
+    fn start() -> std::io::Result<Meter> {
+        let v1 = Path::new("/sys/fs/cgroup/cpuacct");
+        let (base, file) = if v1.exists() { (v1, "cpuacct.usage") } else { (Path::new("/sys/fs/cgroup"), "cpu.stat") };
+        let group = base.join(format!("rollmill-speed-{}", std::process::id()));
+        std::fs::create_dir(&group)?;
+        let meter = Meter { group, file };
+        std::fs::write(meter.group.join("cgroup.procs"), std::process::id().to_string())?;
+        Ok(meter)
+    }
+
+    fn read(&self) -> Duration {
+        let text = std::fs::read_to_string(self.group.join(self.file)).unwrap_or_default();
+        match text.strip_prefix("usage_usec ") {
+            Some(rest) => Duration::from_micros(rest.lines().next().and_then(|n| n.parse().ok()).unwrap_or(0)),
+            None => Duration::from_nanos(text.trim().parse().unwrap_or(0)),
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        let base = self.group.parent().unwrap_or(Path::new("/"));
+        let _ = std::fs::write(base.join("cgroup.procs"), std::process::id().to_string());
+        let _ = std::fs::remove_dir(&self.group);
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -156,7 +156,7 @@ impl Cgroup {
         for base in plan.bases() {
             let folder = base.join(format!("{PREFIX}{pid}"));
             if !group.folders.contains(&folder) {
-                let _ = fs::remove_dir(&folder); // left by a killed helper that had our pid
+                let _ = fs::remove_dir(&folder); // left by a killed helper that had our pid, or busy for long
                 fs::create_dir(&folder).map_err(|e| named(e, &folder))?;
                 group.folders.push(folder);
             }

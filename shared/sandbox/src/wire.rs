@@ -1,7 +1,7 @@
 //! What the caller and the helper say to each other over one socket.
 //!
 //! In one direction a [`Request`] as JSON behind its length, three descriptors (stdin, stdout, stderr of the program) riding
-//! on the first byte, then the bytes of the files. In the other [`Reply`] messages, JSON behind their length. When the
+//! on the first byte, then the bytes of the files, which the sandbox's init reads. In the other [`Reply`] messages, JSON behind their length. When the
 //! caller's side closes, for whatever reason, the helper kills the sandbox.
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::CgroupPlan;
+use crate::namespaces::User;
 use crate::{Facts, Limits, Refusal, Spec, sys};
 
 /// A message longer than this is a bug, not a message.
@@ -30,11 +31,8 @@ pub struct Request {
     pub collect: Vec<String>,
     pub limits: Limits,
     pub rootfs: PathBuf,
-    /// Host uid and gid the sandbox's user is mapped to.
-    pub host_uid: u32,
-    pub host_gid: u32,
-    /// Whether the caller is root: then supplementary groups are dropped and the host uid differs from the caller's.
-    pub root: bool,
+    /// Whom the sandbox's user is mapped to.
+    pub user: User,
     pub cgroup: CgroupPlan,
     /// Below which folder a run's own files lie where there are no namespaces; none where there are.
     pub landlock: Option<PathBuf>,
@@ -50,9 +48,7 @@ pub struct Warm {
     /// Python code that loads what runs will need.
     pub preload: String,
     pub rootfs: PathBuf,
-    pub host_uid: u32,
-    pub host_gid: u32,
-    pub root: bool,
+    pub user: User,
 }
 
 /// What the helper answers: `Started`, then `Done`; or `Failed` at any point.
@@ -109,30 +105,28 @@ pub fn write_contents(mut socket: &UnixStream, files: &[(String, Vec<u8>)]) -> i
 pub fn read_contents(socket: &UnixStream, files: Vec<(String, u64)>) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut contents = Vec::with_capacity(files.len());
     for (path, length) in files {
-        let mut bytes = Vec::new();
-        socket.take(length).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != length {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        contents.push((path, bytes));
+        contents.push((path, read_content(socket, length)?));
     }
     Ok(contents)
 }
 
-/// What the helper's half of the hand-over gives.
+/// The bytes of one file.
+pub fn read_content(socket: &UnixStream, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    socket.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// What the helper's half of the hand-over gives; the contents of the files are still to be read.
 pub struct HandedOver {
     pub request: Request,
-    pub files: Vec<(String, Vec<u8>)>,
-    pub pristine: Vec<(String, Vec<u8>)>,
     /// The program's stdin, stdout, stderr.
     pub stdio: [OwnedFd; 3],
 }
 
-/// The helper's half: the request, the contents of its files, and the program's stdin, stdout, stderr.
+/// The helper's half: the request, and the program's stdin, stdout, stderr.
 pub fn receive_request(socket: &UnixStream) -> io::Result<HandedOver> {
     let stdio = sys::receive_fds(socket)?;
     let request: Request = read_message(socket)?;
-    let files = read_contents(socket, request.files.clone())?;
-    let pristine = read_contents(socket, request.pristine.clone())?;
-    Ok(HandedOver { request, files, pristine, stdio })
+    Ok(HandedOver { request, stdio })
 }

@@ -115,7 +115,7 @@ fn environment() -> Vec<(String, String)> {
 /// What the runner and pytest import before they look at anything of a task.
 const PRELOAD: &str = "import json, os, select, signal, time, unittest, unittest.mock
 try:
-    import importlib, pytest
+    import faulthandler, importlib, pdb, pytest, _pytest._argcomplete, _pytest.config.compat
     from _pytest.config import default_plugins
     for plugin in default_plugins:
         importlib.import_module('_pytest.' + plugin)

@@ -18,11 +18,13 @@ use super::status::Status;
 use super::{SANDBOX_ID, seccomp};
 use crate::cgroup::CgroupPlan;
 use crate::sys::{self, Forked};
-use crate::wire::{HandedOver, Request};
+use crate::wire::{self, HandedOver, Request};
 
 /// What init takes over from the helper.
-pub struct Inside {
+pub struct Inside<'a> {
     pub given: HandedOver,
+    /// The socket to the caller, from which the contents of the files come.
+    pub source: &'a UnixStream,
     /// One byte comes when ids are mapped and limits set; closed when the helper is gone.
     pub go: OwnedFd,
     pub status: OwnedFd,
@@ -30,7 +32,7 @@ pub struct Inside {
     pub handed: Option<UnixStream>,
     /// The program is not started here: a warm interpreter's child joins these namespaces.
     pub warm: bool,
-    pub filters: [BpfProgram; 2],
+    pub filter: &'a BpfProgram,
 }
 
 /// A step that failed, with the system's error.
@@ -41,7 +43,7 @@ pub fn step(what: &'static str) -> impl FnOnce(io::Error) -> (&'static str, io::
 }
 
 /// Never returns: ends with the program.
-pub fn main(inside: Inside) -> ! {
+pub fn main(inside: Inside<'_>) -> ! {
     let mut status = File::from(inside.status.try_clone().unwrap_or_else(|_| sys::exit_now(1)));
     if let Err((what, error)) = prepare(&inside) {
         let _ =
@@ -86,7 +88,7 @@ fn reap_for_ever() -> ! {
     }
 }
 
-fn prepare(inside: &Inside) -> Step {
+fn prepare(inside: &Inside<'_>) -> Step {
     let request = &inside.given.request;
     die_with_helper().map_err(step("prctl"))?;
     wait_for_go(&inside.go).map_err(step("wait for the helper"))?;
@@ -98,7 +100,7 @@ fn prepare(inside: &Inside) -> Step {
     sys::turn_on_loopback().map_err(step("loopback"))?; // a program's own servers and clients, and nobody else
     // still the caller's uid here, which may look into the cache folder; the sandbox's may not
     enter_root(&request.rootfs, inside.warm).map_err(step("bind the root file system"))?;
-    sys::become_user(SANDBOX_ID, request.root).map_err(step("change user"))?;
+    sys::become_user(SANDBOX_ID, request.user.root).map_err(step("change user"))?;
     die_with_helper().map_err(step("prctl"))?; // a change of user cleared it
     helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
     mount_proc().map_err(step("mount /proc"))?;
@@ -106,8 +108,8 @@ fn prepare(inside: &Inside) -> Step {
     mount_disk(request).map_err(step("mount /work and /tmp"))?;
     sys::pivot_to_current_folder().map_err(step("pivot_root"))?;
     std::env::set_current_dir("/work").map_err(step("enter /work"))?;
-    write_files(&inside.given.files).map_err(step("write the files of the spec"))?;
-    mount_pristine(&inside.given.pristine).map_err(step("mount /pristine"))?;
+    write_files(inside.source, &request.files).map_err(step("write the files of the spec"))?;
+    mount_pristine(inside.source, &request.pristine).map_err(step("mount /pristine"))?;
     hand_over(inside).map_err(step("hand over /work and namespaces"))?;
     set_limits(request).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
@@ -115,7 +117,7 @@ fn prepare(inside: &Inside) -> Step {
     sys::prctl(libc::PR_SET_DUMPABLE, 0).map_err(step("prctl"))?;
     die_with_helper().map_err(step("prctl"))?;
     helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
-    seccomp::apply(&inside.filters).map_err(|e| ("seccomp", io::Error::other(e.to_string())))
+    seccomp::apply(inside.filter).map_err(|e| ("seccomp", io::Error::other(e.to_string())))
 }
 
 fn die_with_helper() -> io::Result<()> {
@@ -205,16 +207,16 @@ fn pages(lengths: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// Files of a tmpfs of their own, which is read-only before the program starts.
-fn mount_pristine(files: &[(String, Vec<u8>)]) -> io::Result<()> {
+fn mount_pristine(source: &UnixStream, files: &[(String, u64)]) -> io::Result<()> {
     if files.is_empty() {
         return Ok(());
     }
     let flags = MS_NOSUID | MS_NODEV;
-    let size = pages(files.iter().map(|(_, bytes)| bytes.len() as u64)) + sys::page_size();
+    let size = pages(files.iter().map(|(_, length)| *length)) + sys::page_size();
     let inodes = 64 + 8 * files.len();
     sys::mount("tmpfs", "/pristine", "tmpfs", flags, &format!("size={size},nr_inodes={inodes},mode=755"))?;
     std::env::set_current_dir("/pristine")?;
-    write_files(files)?;
+    write_files(source, files)?;
     std::env::set_current_dir("/work")?;
     read_only("/pristine", flags)
 }
@@ -222,7 +224,7 @@ fn mount_pristine(files: &[(String, Vec<u8>)]) -> io::Result<()> {
 /// The namespaces of a sandbox in the order in which they are joined.
 pub const NAMESPACES: [&str; 7] = ["user", "pid", "net", "ipc", "uts", "cgroup", "mnt"];
 
-fn hand_over(inside: &Inside) -> io::Result<()> {
+fn hand_over(inside: &Inside<'_>) -> io::Result<()> {
     let Some(socket) = &inside.handed else { return Ok(()) };
     if !inside.given.request.collect.is_empty() {
         let work = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/work")?;
@@ -240,15 +242,16 @@ fn hand_over(inside: &Inside) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes into the current folder.
-pub fn write_files(files: &[(String, Vec<u8>)]) -> io::Result<()> {
-    for (path, bytes) in files {
+/// Writes files of these lengths into the current folder, as they come from the caller.
+pub fn write_files(source: &UnixStream, files: &[(String, u64)]) -> io::Result<()> {
+    for (path, length) in files {
+        let bytes = wire::read_content(source, *length)?;
         if let Some(folder) = Path::new(path).parent() {
             fs::create_dir_all(folder)?;
         }
         let executable = bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF");
         let mode = if executable { 0o755 } else { 0o644 };
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(bytes)?;
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(&bytes)?;
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
-//! The helper process: holds exactly one sandbox for a caller, and cleans up after it whatever happens to the caller.
+//! The helper process: holds one sandbox after the other for a caller, never two at once, and cleans up after each whatever
+//! happens to the caller.
 //!
-//! In: descriptor 0, a socket to the caller, with one request. Out: replies on it. What must hold: one thread, so that a
-//! clone may allocate; an empty environment, which init would show in /proc/1/environ; nothing is left when it ends.
+//! In: descriptor 0, a socket to the caller, and on it a socket for each run, with one request. Out: replies on that. What
+//! must hold: one thread, so that a clone may allocate; an empty environment, which init would show in /proc/1/environ; no
+//! file of a run in this process's memory, which the next run's init has a copy of; nothing is left when it ends.
+mod bpf;
 mod collect;
 mod inside;
 mod landlock;
@@ -18,6 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Cgroup;
+use crate::namespaces::User;
 use crate::sys::{self, Cloned};
 use crate::wire::{self, HandedOver, Reply};
 use crate::{Collected, Facts};
@@ -30,7 +34,7 @@ pub use watch::is_idle;
 
 /// The first argument that makes a program the helper.
 pub const ARGUMENT: &str = "__sandbox-helper";
-/// The same for a helper that holds one sandbox after the other, forked from a warm interpreter.
+/// The same for a helper whose programs are forked from a warm interpreter.
 pub const WARM_ARGUMENT: &str = "__sandbox-warm";
 
 /// The user and group a program has inside: no number that means something there, and never 0.
@@ -44,7 +48,7 @@ const SETUP: Duration = Duration::from_secs(45);
 pub fn helper_main_if_asked() {
     let Some(argument) = std::env::args_os().nth(1) else { return };
     let served = match argument.to_str() {
-        Some(ARGUMENT) => caller().and_then(|socket| serve(&socket, None)),
+        Some(ARGUMENT) => caller().and_then(serve_cold),
         Some(WARM_ARGUMENT) => caller().and_then(warm::serve),
         _ => return,
     };
@@ -63,10 +67,32 @@ fn caller() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
+/// What a helper keeps from run to run.
+struct Kept {
+    filter: seccompiler::BpfProgram,
+    zygote: Option<Zygote>,
+}
+
+impl Kept {
+    fn new() -> Kept {
+        Kept { filter: seccomp::filter(), zygote: None }
+    }
+}
+
+/// Runs that start their programs cold, until the caller closes its end.
+fn serve_cold(caller: UnixStream) -> io::Result<()> {
+    let kept = Kept::new();
+    while let Ok([socket]) = sys::receive_fds(&caller) {
+        // An error here is that run's caller gone; its socket closes, and the next run begins afresh.
+        let _ = serve(&UnixStream::from(socket), &kept);
+    }
+    Ok(())
+}
+
 /// One run, from its request to its facts.
-fn serve(socket: &UnixStream, zygote: Option<&Zygote>) -> io::Result<()> {
+fn serve(socket: &UnixStream, kept: &Kept) -> io::Result<()> {
     let given = wire::receive_request(socket)?;
-    let (reply, files) = match hold(socket, given, zygote) {
+    let (reply, files) = match hold(socket, given, kept) {
         Ok((facts, Collected { files, refused })) => {
             let lengths = files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect();
             (Reply::Done { facts, files: lengths, refused }, files)
@@ -76,7 +102,13 @@ fn serve(socket: &UnixStream, zygote: Option<&Zygote>) -> io::Result<()> {
         }
     };
     wire::write_message(socket, &reply)?;
-    wire::write_contents(socket, &files)
+    wire::write_contents(socket, &files)?;
+    if matches!(reply, Reply::Failed { .. }) {
+        // The caller may still be writing files: closing now could cost it the answer.
+        socket.shutdown(std::net::Shutdown::Write)?;
+        io::copy(&mut &*socket, &mut io::sink())?;
+    }
+    Ok(())
 }
 
 /// A set-up that failed, and whether the cgroup was the reason.
@@ -94,14 +126,14 @@ fn cgroup_failed(error: io::Error) -> Failed {
     Failed { what: "cgroup".into(), error, cgroup: true }
 }
 
-fn hold(socket: &UnixStream, given: HandedOver, zygote: Option<&Zygote>) -> Result<(Facts, Collected), Failed> {
+fn hold(socket: &UnixStream, given: HandedOver, kept: &Kept) -> Result<(Facts, Collected), Failed> {
     let request = &given.request;
     let runs = request.landlock.clone();
-    let folder = runs.map(|runs| RunFolder::create(&runs, request.host_uid, request.host_gid)).transpose();
+    let folder = runs.map(|runs| RunFolder::create(&runs, request.user.host_uid, request.user.host_gid)).transpose();
     let folder = folder.map_err(failed("make the run's folder"))?;
     let cgroup = Cgroup::create(&request.cgroup, std::process::id(), &request.limits).map_err(cgroup_failed);
     let ended = cgroup.and_then(|cgroup| {
-        let ended = hold_in(socket, &cgroup, folder.as_ref(), given, zygote);
+        let ended = hold_in(socket, &cgroup, folder.as_ref(), given, kept);
         cgroup.remove();
         ended
     });
@@ -116,13 +148,13 @@ fn hold_in(
     cgroup: &Cgroup,
     folder: Option<&RunFolder>,
     given: HandedOver,
-    zygote: Option<&Zygote>,
+    kept: &Kept,
 ) -> Result<(Facts, Collected), Failed> {
     let (limits, plan) = (given.request.limits.clone(), given.request.cgroup.clone());
     let (wanted, disk) = (given.request.collect.clone(), inside::disk_size(&given.request));
     let started = match folder {
-        None => start(socket, cgroup, given, zygote),
-        Some(folder) => start_with_landlock(socket, cgroup, folder, given),
+        None => start(socket, cgroup, given, kept),
+        Some(folder) => start_with_landlock(socket, cgroup, folder, given, kept),
     };
     started.and_then(|started| {
         let watch = watch::Watch {
@@ -181,25 +213,24 @@ impl Started {
 struct Ends {
     go: (UnixStream, OwnedFd),
     status: (File, OwnedFd),
-    filters: [seccompiler::BpfProgram; 2],
 }
 
 impl Ends {
     fn make() -> Result<Ends, Failed> {
-        let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
         let (our_go, go) = UnixStream::pair().map_err(failed("socket"))?;
         let (our_status, status) = sys::pipe().map_err(failed("pipe"))?;
-        Ok(Ends { go: (our_go, go.into()), status: (our_status.into(), status), filters })
+        Ok(Ends { go: (our_go, go.into()), status: (our_status.into(), status) })
     }
 }
 
-fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, zygote: Option<&Zygote>) -> Result<Started, Failed> {
-    let Ends { go: (our_go, go), status: (our_status, status), filters } = Ends::make()?;
+fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, kept: &Kept) -> Result<Started, Failed> {
+    let Ends { go: (our_go, go), status: (our_status, status) } = Ends::make()?;
+    let (zygote, filter) = (kept.zygote.as_ref(), &kept.filter);
     let collects = !given.request.collect.is_empty();
     let handover = (collects || zygote.is_some()).then(UnixStream::pair).transpose();
     let (taken, handed) = handover.map_err(failed("socket"))?.unzip();
     let request = &given.request;
-    let (ids, root) = ((request.host_uid, request.host_gid), request.root);
+    let user = request.user;
     let cloned = match zygote {
         None => sys::clone_into_namespaces(0).map_err(failed("clone into namespaces"))?,
         Some(zygote) => zygote.clone_into_namespaces(request)?,
@@ -208,14 +239,14 @@ fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, zygote: Option
         Cloned::Child => {
             drop((our_go, our_status, taken));
             let warm = zygote.is_some();
-            inside::main(inside::Inside { given, go, status, handed, warm, filters })
+            inside::main(inside::Inside { given, source: socket, go, status, handed, warm, filter })
         }
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };
     drop((go, status, handed));
     let (roots, status) = (vec![init], our_status);
     let mut started = Started { init, roots, pidfd, status, go: our_go, kill: true, program: None, work: None };
-    let mapped = if zygote.is_some() { Ok(()) } else { map_ids(init, SANDBOX_ID, ids, root) };
+    let mapped = if zygote.is_some() { Ok(()) } else { map_ids(init, SANDBOX_ID, user) };
     let outcome = mapped
         .map_err(failed("map the sandbox's user"))
         .and_then(|()| begin(&mut started, cgroup))
@@ -229,14 +260,16 @@ fn start_with_landlock(
     cgroup: &Cgroup,
     folder: &RunFolder,
     given: HandedOver,
+    kept: &Kept,
 ) -> Result<Started, Failed> {
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(failed("prctl"))?;
-    let Ends { go: (our_go, go), status: (our_status, status), filters } = Ends::make()?;
+    let Ends { go: (our_go, go), status: (our_status, status) } = Ends::make()?;
     let work = File::open(folder.work()).map_err(failed("open the work folder"))?;
     let (init, pidfd) = match sys::clone_with(0).map_err(failed("clone"))? {
         Cloned::Child => {
             drop((our_go, our_status));
-            let inside = inside::Inside { given, go, status, handed: None, warm: false, filters };
+            let filter = &kept.filter;
+            let inside = inside::Inside { given, source: socket, go, status, handed: None, warm: false, filter };
             landlock::main(inside, folder)
         }
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
@@ -295,13 +328,13 @@ fn take_over(
 }
 
 /// Says which user and group outside `inner` is within a process's user namespace.
-fn map_ids(pid: i32, inner: u32, (uid, gid): (u32, u32), root: bool) -> io::Result<()> {
+fn map_ids(pid: i32, inner: u32, user: User) -> io::Result<()> {
     let write = |file: &str, text: String| fs::write(format!("/proc/{pid}/{file}"), text);
-    if !root {
+    if !user.root {
         write("setgroups", "deny".into())?; // the kernel asks this of ordinary users
     }
-    write("uid_map", format!("{inner} {uid} 1"))?;
-    write("gid_map", format!("{inner} {gid} 1"))
+    write("uid_map", format!("{inner} {} 1", user.host_uid))?;
+    write("gid_map", format!("{inner} {} 1", user.host_gid))
 }
 
 /// Waits for the word that all is set up.

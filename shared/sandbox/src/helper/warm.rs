@@ -13,8 +13,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::status::Status;
-use super::{Failed, SANDBOX_ID, failed, inside, map_ids, ready, seccomp, serve as serve_run, word};
+use super::{Failed, Kept, SANDBOX_ID, failed, inside, map_ids, ready, seccomp, serve as serve_run, word};
 use crate::cgroup::Cgroup;
+use crate::namespaces::User;
 use crate::sys::{self, Cloned, Forked};
 use crate::wire::{self, HandedOver, Reply, Request, Warm};
 
@@ -36,8 +37,8 @@ pub struct ForkedProgram {
 /// Until the caller closes its end.
 pub fn serve(caller: UnixStream) -> io::Result<()> {
     let hello: Warm = wire::read_message(&caller)?;
-    let zygote = match Zygote::start(&hello) {
-        Ok(zygote) => zygote,
+    let kept = match load(&hello) {
+        Ok(kept) => kept,
         Err(Failed { what, error, cgroup }) => {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             return wire::write_message(&caller, &Reply::Failed { what, errno, cgroup });
@@ -46,17 +47,22 @@ pub fn serve(caller: UnixStream) -> io::Result<()> {
     wire::write_message(&caller, &Reply::Started)?;
     while let Ok([socket]) = sys::receive_fds(&caller) {
         // An error here is that run's caller gone; its socket closes, and the next run begins afresh.
-        let _ = serve_run(&UnixStream::from(socket), Some(&zygote));
-        if !zygote.is_alive() {
+        let _ = serve_run(&UnixStream::from(socket), &kept);
+        if !kept.zygote.as_ref().is_some_and(Zygote::is_alive) {
             break; // the caller finds the socket closed and loads another
         }
     }
     Ok(())
 }
 
+fn load(hello: &Warm) -> Result<Kept, Failed> {
+    let kept = Kept::new();
+    let zygote = Some(Zygote::start(hello, &kept.filter)?);
+    Ok(Kept { zygote, ..kept })
+}
+
 impl Zygote {
-    fn start(hello: &Warm) -> Result<Zygote, Failed> {
-        let filters = seccomp::filters().map_err(|e| failed("seccomp")(io::Error::other(e.to_string())))?;
+    fn start(hello: &Warm, filter: &seccompiler::BpfProgram) -> Result<Zygote, Failed> {
         let (socket, theirs) = UnixStream::pair().map_err(failed("socket"))?;
         let null = File::options().read(true).write(true).open("/dev/null").map_err(failed("/dev/null"))?;
         let pid = match sys::fork().map_err(failed("fork"))? {
@@ -70,11 +76,10 @@ impl Zygote {
         drop(theirs);
         let mut word = [0];
         (&socket).read_exact(&mut word).map_err(failed("namespaces of the warm interpreter"))?;
-        map_ids(pid, 0, (hello.host_uid, hello.host_gid), hello.root).map_err(failed("map the interpreter's user"))?;
+        map_ids(pid, 0, hello.user).map_err(failed("map the interpreter's user"))?;
         let users = File::open(format!("/proc/{pid}/ns/user")).map_err(failed("the interpreter's user namespace"))?;
         (&socket).write_all(&word).map_err(failed("start the warm interpreter"))?;
-        let filters: Vec<String> = filters.iter().map(seccomp::hex).collect();
-        let hello = json!({ "preload": hello.preload, "filters": filters });
+        let hello = json!({ "preload": hello.preload, "filter": seccomp::hex(filter) });
         wire::write_message(&socket, &hello).map_err(failed("start the warm interpreter"))?;
         let zygote = Zygote { socket, users: users.into() };
         let status = zygote.socket.as_fd().try_clone_to_owned().map_err(failed("socket"))?;
@@ -115,11 +120,11 @@ impl Zygote {
         // The slot's user may not look into the folders above; init goes on from here.
         std::env::set_current_dir(&request.rootfs)?;
         sys::join_user_namespace(&self.users)?;
-        sys::become_user(0, request.root)?;
+        sys::become_user(0, request.user.root)?;
         sys::prctl(libc::PR_SET_DUMPABLE, 1)?; // so that init's files under /proc are its own
         let cloned = sys::clone_into_namespaces(libc::CLONE_PARENT)?;
         if let Cloned::Parent { pid, .. } = &cloned {
-            map_ids(*pid, SANDBOX_ID, (0, 0), request.root)?;
+            map_ids(*pid, SANDBOX_ID, User { host_uid: 0, host_gid: 0, ..request.user })?;
         }
         Ok(cloned)
     }
@@ -175,7 +180,7 @@ fn become_interpreter(hello: &Warm, socket: &UnixStream, null: &File) -> io::Res
     talk.read_exact(&mut word)?;
     inside::enter_root(&hello.rootfs, false)?;
     sys::pivot_to_current_folder()?;
-    sys::become_user(0, hello.root)?;
+    sys::become_user(0, hello.user.root)?;
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?; // a change of user cleared it
     sys::put_at(&socket.as_fd().try_clone_to_owned()?, 0)?;
     let null = OwnedFd::from(null.try_clone()?);

@@ -1,11 +1,11 @@
 # An interpreter with its modules loaded, forked once a run into the namespaces of that run. Standard library only.
 #
 # Run as `python3 FLAGS -c <this text>` with a socket on fd 0, in a user namespace where it is root over nothing but what it
-# forks. In: one hello (code to load, system-call filters), then a job at a time with descriptors: stdin, stdout, stderr, a
+# forks. In: one hello (code to load, a system-call filter), then a job at a time with descriptors: stdin, stdout, stderr, a
 # socket to report on, and the namespaces. Out, on that socket: the pid, then ready or failed, then the wait status.
 #
 # What must hold: nothing of a run ever executes in this process or in the middle one, only in the grandchild, which has by
-# then what any program of a run has: the run's namespaces, no capability, the filters, three descriptors.
+# then what any program of a run has: the run's namespaces, no capability, the filter, three descriptors.
 import ctypes
 import json
 import os
@@ -78,7 +78,7 @@ def apply_filter(code):
     check(LIBC.prctl(22, ctypes.c_ulong(2), ctypes.byref(program), ctypes.c_ulong(0), ctypes.c_ulong(0)), "seccomp")
 
 
-def middle(job, fds, filters):
+def middle(job, fds, filter):
     """Enters the namespaces and waits for the program; only the program's process returns from here."""
     report = socket.socket(fileno=fds[3])
     try:
@@ -91,7 +91,7 @@ def middle(job, fds, filters):
         send(report, {"Failed": {"what": str(e.strerror), "errno": e.errno or 5}})
         os._exit(1)
     if pid == 0:
-        return become(job, fds[:3], report, filters)
+        return become(job, fds[:3], report, filter)
     for fd in fds[:3]:
         os.close(fd)
     send(report, {"Forked": {"pid": pid}})
@@ -100,7 +100,7 @@ def middle(job, fds, filters):
     os._exit(0)
 
 
-def become(job, stdio, report, filters):
+def become(job, stdio, report, filter):
     """Gives up everything and is the program."""
     try:
         prctl(1, signal.SIGKILL)
@@ -117,8 +117,7 @@ def become(job, stdio, report, filters):
         drop_capabilities()
         prctl(38, 1)  # no new privileges
         prctl(4, 1)  # as after an exec: its own files under /proc are its own
-        for code in filters:
-            apply_filter(code)
+        apply_filter(filter)
         send(report, "Ready")
     except (OSError, ValueError) as e:
         send(report, {"Failed": {"what": "become the program: %s" % e, "errno": getattr(e, "errno", None) or 5}})
@@ -140,7 +139,7 @@ def become(job, stdio, report, filters):
 def serve():
     control = socket.socket(fileno=0)
     hello = read_message(control)
-    filters = [bytes.fromhex(code) for code in hello["filters"]]
+    filter = bytes.fromhex(hello["filter"])
     try:
         exec(compile(hello["preload"], "<preload>", "exec"), {"__name__": "preload"})
     except BaseException as e:
@@ -155,7 +154,7 @@ def serve():
         if pid == 0:
             os.set_blocking(control.detach(), True)
             os.close(0)
-            return middle(job, fds, filters)
+            return middle(job, fds, filter)
         for fd in fds:
             os.close(fd)
         try:

@@ -1,5 +1,6 @@
-//! The `namespaces` backend: opening it probes the machine once; each run is one helper process.
+//! The `namespaces` backend: opening it probes the machine once; a helper process holds one run at a time.
 mod fallback;
+mod holder;
 mod run;
 mod slot;
 mod spec;
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use crate::cgroup::CgroupPlan;
 use crate::{Finished, Isolation, Level, Limits, Root, RootFs, Sandbox, SandboxError, Session, Spec, machine};
+use holder::Idle;
 use run::Running;
-pub use slot::{Slot, Slots};
+pub use slot::{Slot, Slots, User};
 pub use spec::check;
 
 pub use warm::{Warm, WarmOptions};
@@ -66,6 +68,7 @@ pub struct Namespaces {
     isolation: Isolation,
     /// Where runs have their folders if there are no namespaces.
     landlock: Option<PathBuf>,
+    idle: Idle,
 }
 
 impl Namespaces {
@@ -89,7 +92,7 @@ impl Namespaces {
             rootfs_digest: rootfs.digest.clone(),
             notes,
         };
-        let mut this = Namespaces { helper, rootfs, cgroup, slots, isolation, landlock: None };
+        let mut this = Namespaces { helper, rootfs, cgroup, slots, isolation, landlock: None, idle: Idle::default() };
         match if opts.landlock { Err(fallback::asked_for()) } else { this.prove() } {
             Err(SandboxError::Unavailable { reason }) if opts.landlock || opts.floor == Level::Landlock => {
                 this.fall_back(&opts, &reason)?

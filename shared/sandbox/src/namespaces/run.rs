@@ -1,16 +1,13 @@
-//! One run, on the caller's side: starts a helper, hands it the spec, moves output, and takes the facts.
+//! One run, on the caller's side: hands a helper the spec, moves output, and takes the facts.
 //!
-//! What must hold: every wait is bounded; dropping a run at any point ends the helper and with it the whole tree.
+//! What must hold: every wait is bounded; dropping a run at any point ends the whole tree.
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::slot::Slot;
-use super::warm::Lent;
+use super::holder::{Holder, Lent};
 use super::{Namespaces, spec};
 use crate::wire::{self, Reply, Request};
 use crate::{Collected, Facts, Finished, Limits, Received, SandboxError, Session, Spec, sys};
@@ -32,7 +29,7 @@ impl From<SandboxError> for Refused {
 
 /// A helper holding a sandbox, and the caller's ends of its pipes.
 pub struct Running {
-    keeper: Keeper,
+    lent: Lent,
     socket: UnixStream,
     stdin: Option<OwnedFd>,
     stdout: Stream,
@@ -41,44 +38,12 @@ pub struct Running {
     started: Instant,
 }
 
-/// Who holds the sandbox of a run.
-pub enum Keeper {
-    /// A helper of its own, which ends with the run; then the slot is free.
-    Own { helper: Child, slot: Slot },
-    /// A helper with a warm interpreter, which is there for the next run.
-    Warm(Lent),
-}
-
-impl Keeper {
-    /// Ends a helper that does not answer.
-    fn kill(&mut self) {
-        match self {
-            Keeper::Own { helper, .. } => drop(helper.kill()), // gone already
-            Keeper::Warm(lent) => lent.spoil(),
-        }
-    }
-
-    /// Lets nobody have a helper again in which a run did not begin.
-    fn give_up(&mut self) {
-        if let Keeper::Warm(lent) = self {
-            lent.discard();
-        }
-    }
-
-    fn slot(&self) -> &Slot {
-        match self {
-            Keeper::Own { slot, .. } => slot,
-            Keeper::Warm(lent) => lent.slot(),
-        }
-    }
-}
-
 impl Running {
     pub fn begin(sandbox: &Namespaces, spec: &Spec, with_stdin: bool) -> Result<Running, Refused> {
         spec::check(spec)?;
-        let slot = sandbox.slots.take()?;
-        let (socket, helper) = spawn(sandbox, crate::helper::ARGUMENT)?;
-        Running::with(sandbox, spec, with_stdin, socket, Keeper::Own { helper, slot })
+        let start = || Holder::start(&sandbox.helper, crate::helper::ARGUMENT, sandbox.slots.take()?);
+        let (socket, lent) = sandbox.idle.lend(start)?;
+        Running::with(sandbox, spec, with_stdin, socket, lent)
     }
 
     /// Hands a checked spec to whoever listens at the other end of the socket.
@@ -87,9 +52,9 @@ impl Running {
         spec: &Spec,
         with_stdin: bool,
         socket: UnixStream,
-        keeper: Keeper,
+        lent: Lent,
     ) -> Result<Running, Refused> {
-        let slot = keeper.slot();
+        let user = lent.user();
         let request = Request {
             argv: spec.argv.clone(),
             env: spec.env.clone(),
@@ -98,9 +63,7 @@ impl Running {
             collect: spec.collect.clone(),
             limits: spec.limits.clone(),
             rootfs: sandbox.rootfs.tree.clone(),
-            host_uid: slot.host_uid,
-            host_gid: slot.host_gid,
-            root: slot.root,
+            user,
             cgroup: sandbox.cgroup.clone(),
             landlock: sandbox.landlock.clone(),
         };
@@ -109,14 +72,14 @@ impl Running {
         for fd in [&stdin, &stdout, &stderr] {
             sys::set_nonblocking(fd).map_err(SandboxError::io("cannot set up a pipe"))?;
         }
-        if slot.root {
+        if user.root {
             // so that /dev/stdout and /dev/stderr can be opened inside, as anywhere else
             for fd in [&stdin_out, &stdout_in, &stderr_in] {
-                sys::chown_fd(fd, slot.host_uid, slot.host_gid).map_err(SandboxError::io("cannot set up a pipe"))?;
+                sys::chown_fd(fd, user.host_uid, user.host_gid).map_err(SandboxError::io("cannot set up a pipe"))?;
             }
         }
         let mut run = Running {
-            keeper,
+            lent,
             socket,
             stdin: with_stdin.then_some(stdin),
             stdout: Stream::new(stdout, spec.limits.output_bytes),
@@ -129,7 +92,7 @@ impl Running {
         // A helper that fails early answers and closes: its answer says more than our broken pipe.
         let answer = run.reply(Instant::now() + GRACE);
         if !matches!(answer, Ok(Reply::Started)) {
-            run.keeper.give_up();
+            run.lent.discard();
         }
         match answer {
             Ok(Reply::Started) => {}
@@ -211,28 +174,6 @@ fn lengths(files: &[(String, Vec<u8>)]) -> Vec<(String, u64)> {
     files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect()
 }
 
-/// Starts a helper; the socket's other end is its descriptor 0.
-pub fn spawn(sandbox: &Namespaces, argument: &str) -> Result<(UnixStream, Child), SandboxError> {
-    let pair = UnixStream::pair().and_then(|(ours, theirs)| {
-        ours.set_read_timeout(Some(GRACE))?;
-        ours.set_write_timeout(Some(GRACE))?;
-        Ok((ours, theirs))
-    });
-    let (ours, theirs) = pair.map_err(SandboxError::io("cannot make a socket"))?;
-    let helper = Command::new(&sandbox.helper)
-        .arg0("rollmill") // the sandbox's init shows this name, not a path of this host
-        .arg(argument)
-        .env_clear()
-        .current_dir("/")
-        .process_group(0) // a terminal's ctrl-c reaches the caller, which ends its runs in order
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(SandboxError::io(format!("cannot start the sandbox helper {}", sandbox.helper.display())))?;
-    Ok((ours, helper))
-}
-
 impl Session for Running {
     fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> Result<(), SandboxError> {
         while let (Some(stdin), false) = (&self.stdin, bytes.is_empty()) {
@@ -295,7 +236,7 @@ impl Session for Running {
 }
 
 impl Drop for Running {
-    /// Ends the tree and the helper: asked first, so that it cleans up, and killed if it does not answer.
+    /// Ends the tree: the helper is asked, so that it cleans up, and killed if it does not answer.
     fn drop(&mut self) {
         self.end();
         let until = Instant::now() + GRACE;
@@ -304,12 +245,9 @@ impl Drop for Running {
             let mut ready = [sys::poll_fd(self.socket.as_raw_fd(), libc::POLLIN)];
             match sys::poll(&mut ready, until) {
                 Ok(n) if n > 0 && matches!(io::Read::read(&mut &self.socket, &mut rest), Ok(n) if n > 0) => {}
-                Ok(n) if n > 0 => break, // closed: the helper is exiting
-                _ => break self.keeper.kill(),
+                Ok(n) if n > 0 => break, // closed: the run is over
+                _ => break self.lent.spoil(),
             }
-        }
-        if let Keeper::Own { helper, .. } = &mut self.keeper {
-            let _ = helper.wait();
         }
     }
 }

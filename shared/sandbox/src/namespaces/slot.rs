@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{SandboxError, sys};
 
 /// First host uid of the slots.
@@ -31,19 +33,23 @@ enum Ids {
 /// One slot; free again when dropped or when this process dies.
 #[derive(Debug)]
 pub struct Slot {
-    /// The host uid of whoever runs in it.
-    pub host_uid: u32,
-    /// The host gid.
-    pub host_gid: u32,
-    /// Whether this process, as root, gives it to a user that is not its own.
-    pub root: bool,
+    /// Whoever runs in it.
+    pub user: User,
     _lock: Option<File>,
 }
 
+/// Who runs in a slot, as the host knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    pub host_uid: u32,
+    pub host_gid: u32,
+    /// Whether the caller, as root, gives the run to this user, which is not its own; then supplementary groups are dropped.
+    pub root: bool,
+}
+
 impl Slot {
-    /// The same ids, held by whoever holds this one.
-    pub fn same(&self) -> Slot {
-        Slot { host_uid: self.host_uid, host_gid: self.host_gid, root: self.root, _lock: None }
+    fn new((host_uid, host_gid): (u32, u32), root: bool, lock: Option<File>) -> Slot {
+        Slot { user: User { host_uid, host_gid, root }, _lock: lock }
     }
 }
 
@@ -83,8 +89,8 @@ impl Slots {
     /// A free one.
     pub fn take(&self) -> Result<Slot, SandboxError> {
         match self.ids {
-            Ids::Own { uid, gid } => Ok(Slot { host_uid: uid, host_gid: gid, root: false, _lock: None }),
-            Ids::Nobody => Ok(Slot { host_uid: NOBODY, host_gid: NOBODY, root: true, _lock: None }),
+            Ids::Own { uid, gid } => Ok(Slot::new((uid, gid), false, None)),
+            Ids::Nobody => Ok(Slot::new((NOBODY, NOBODY), true, None)),
             Ids::PerSlot => self.take_uid(),
         }
     }
@@ -97,7 +103,7 @@ impl Slots {
             let file = OpenOptions::new().create(true).append(true).open(&path).map_err(SandboxError::io(what()))?;
             if sys::try_lock(&file, false).map_err(SandboxError::io(what()))? {
                 let id = FIRST_UID + index;
-                return Ok(Slot { host_uid: id, host_gid: id, root: true, _lock: Some(file) });
+                return Ok(Slot::new((id, id), true, Some(file)));
             }
         }
         Err(SandboxError::NoSlot { slots: self.count })
@@ -125,8 +131,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let slots = Slots { folder: dir.path().into(), count: 2, next: AtomicU32::new(7), ids: Ids::PerSlot };
         let (a, b) = (slots.take().unwrap(), slots.take().unwrap());
-        assert_ne!(a.host_uid, b.host_uid);
-        assert!(a.host_uid >= FIRST_UID && b.host_uid >= FIRST_UID);
+        assert_ne!(a.user.host_uid, b.user.host_uid);
+        assert!(a.user.host_uid >= FIRST_UID && b.user.host_uid >= FIRST_UID);
         assert!(matches!(slots.take(), Err(SandboxError::NoSlot { slots: 2 })));
         drop(a);
         assert!(slots.take().is_ok());

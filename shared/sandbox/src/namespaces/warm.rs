@@ -1,20 +1,16 @@
 //! Runs of Python that begin in a loaded interpreter instead of a cold one.
 //!
 //! In: specs; those whose command begins as a kept interpreter was started are forked from it, all others start cold. Out: what
-//! any run gives. What must hold: a run is isolated from all others as a cold one is; one interpreter forks one run at a
-//! time, so that no two runs alive share a host uid; an interpreter that answers oddly is ended, and another takes its place.
+//! any run gives. What must hold: a run is isolated from all others as a cold one is; an interpreter that answers oddly is ended,
+//! and another takes its place.
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::process::Child;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use super::run::{GRACE, Keeper, Running, spawn};
-use super::slot::Slot;
+use super::holder::{Holder, Idle, died};
+use super::run::Running;
 use super::{Namespaces, spec};
 use crate::wire::{self, Reply};
-use crate::{Finished, Isolation, Sandbox, SandboxError, Session, Spec, sys};
+use crate::{Finished, Isolation, Sandbox, SandboxError, Session, Spec};
 
 /// What a warm interpreter has loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,22 +35,7 @@ pub struct Warm {
 #[derive(Debug)]
 struct Kind {
     options: WarmOptions,
-    idle: Arc<Mutex<Vec<Holder>>>,
-}
-
-/// A helper with a loaded interpreter.
-#[derive(Debug)]
-struct Holder {
-    helper: Child,
-    control: Option<UnixStream>,
-    slot: Slot,
-}
-
-/// A [`Holder`] that a run has; it goes back when the run is over.
-pub struct Lent {
-    holder: Option<Holder>,
-    idle: Arc<Mutex<Vec<Holder>>>,
-    slot: Slot,
+    idle: Idle,
 }
 
 impl Warm {
@@ -63,7 +44,7 @@ impl Warm {
         // a loaded interpreter forks into namespaces: where there are none, all runs start cold
         let possible = sandbox.landlock.is_none();
         let kinds = interpreters.into_iter().filter(|options| possible && !options.argv.is_empty());
-        Warm { sandbox, kinds: kinds.map(|options| Kind { options, idle: Arc::default() }).collect() }
+        Warm { sandbox, kinds: kinds.map(|options| Kind { options, idle: Idle::default() }).collect() }
     }
 
     /// The interpreter that a command begins with, and the rest of the command.
@@ -77,20 +58,15 @@ impl Warm {
     }
 
     fn load(&self, options: &WarmOptions) -> Result<Holder, SandboxError> {
-        let slot = self.sandbox.slots.take()?;
-        let (control, helper) = spawn(&self.sandbox, crate::helper::WARM_ARGUMENT)?;
+        let holder = Holder::start(&self.sandbox.helper, crate::helper::WARM_ARGUMENT, self.sandbox.slots.take()?)?;
         let hello = wire::Warm {
             argv: options.argv.clone(),
             env: options.env.clone(),
             preload: options.preload.clone(),
             rootfs: self.sandbox.rootfs.tree.clone(),
-            host_uid: slot.host_uid,
-            host_gid: slot.host_gid,
-            root: slot.root,
+            user: holder.user(),
         };
-        // From here on dropping the holder ends the helper.
-        let holder = Holder { helper, control: Some(control), slot };
-        let Some(control) = &holder.control else { return Err(died("it has no socket")) };
+        let control = holder.control()?;
         wire::write_message(control, &hello).map_err(|e| died(&e.to_string()))?;
         match wire::read_message(control).map_err(|e| died(&e.to_string()))? {
             Reply::Started => Ok(holder),
@@ -107,23 +83,9 @@ impl Warm {
         };
         let spec = Spec { argv: rest.to_vec(), ..spec.clone() };
         spec::check(&spec)?;
-        let idle = kind.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let holder = idle.map_or_else(|| self.load(&kind.options), Ok)?;
-        let (ours, theirs) = UnixStream::pair().map_err(SandboxError::io("cannot make a socket"))?;
-        let timeouts = ours.set_read_timeout(Some(GRACE)).and_then(|()| ours.set_write_timeout(Some(GRACE)));
-        timeouts.map_err(SandboxError::io("cannot set up a socket"))?;
-        let sent = holder.control.as_ref().map(|control| sys::send_fds(control, [&OwnedFd::from(theirs)]));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(died("it takes no more runs")); // and the holder ends here
-        }
-        let slot = holder.slot.same();
-        let lent = Lent { holder: Some(holder), idle: kind.idle.clone(), slot };
-        Running::with(&self.sandbox, &spec, with_stdin, ours, Keeper::Warm(lent)).map_err(|r| r.error)
+        let (socket, lent) = kind.idle.lend(|| self.load(&kind.options))?;
+        Running::with(&self.sandbox, &spec, with_stdin, socket, lent).map_err(|r| r.error)
     }
-}
-
-fn died(what: &str) -> SandboxError {
-    SandboxError::HelperDied { what: what.into() }
 }
 
 impl Sandbox for Warm {
@@ -137,50 +99,5 @@ impl Sandbox for Warm {
 
     fn start(&self, spec: &Spec) -> Result<Box<dyn Session>, SandboxError> {
         Ok(Box::new(self.begin(spec, true)?))
-    }
-}
-
-impl Lent {
-    /// Whose uid the run has.
-    pub fn slot(&self) -> &Slot {
-        &self.slot
-    }
-
-    /// Does not give the helper back; it ends by itself.
-    pub fn discard(&mut self) {
-        self.holder = None;
-    }
-
-    /// Ends the helper: it does not answer.
-    pub fn spoil(&mut self) {
-        if let Some(mut holder) = self.holder.take() {
-            let _ = holder.helper.kill(); // gone already
-        }
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(mut holder) = self.holder.take()
-            && matches!(holder.helper.try_wait(), Ok(None))
-        {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
-        }
-    }
-}
-
-impl Drop for Holder {
-    /// The helper ends when its socket closes, and is killed if it does not.
-    fn drop(&mut self) {
-        self.control = None;
-        let until = Instant::now() + GRACE;
-        while matches!(self.helper.try_wait(), Ok(None)) {
-            if Instant::now() > until {
-                let _ = self.helper.kill();
-                let _ = self.helper.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 }

@@ -14,6 +14,7 @@ mod rules;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,25 +29,25 @@ pub use folder::{RunFolder, sweep};
 pub const OLDEST: u32 = 3;
 
 /// Never returns: ends when nothing of the run lives.
-pub fn main(inside: Inside, folder: &RunFolder) -> ! {
-    let mut status = File::from(inside.status);
+pub fn main(inside: Inside<'_>, folder: &RunFolder) -> ! {
+    let Inside { given, source, go, status, filter, .. } = inside;
+    let mut status = File::from(status);
     let helper = sys::parent_pid();
-    let started = sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).and_then(|()| inside::wait_for_go(&inside.go));
+    let started = sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).and_then(|()| inside::wait_for_go(&go));
     let program = started.and_then(|()| sys::fork()).and_then(|side| match side {
-        Forked::Child => start(&inside.given, folder, &mut status, &inside.filters),
+        Forked::Child => start(&given, source, folder, &mut status, filter),
         Forked::Parent { pid } => Ok((pid, sys::pidfd_of(pid)?)),
     });
     let mut orphaned = false;
     let ended = match program {
         Ok((pid, pidfd)) => {
-            drop(inside.given.stdio); // init must not keep the program's pipes open
+            drop(given.stdio); // init must not keep the program's pipes open
             let far = Duration::from_secs(86_400 * 365);
-            let mut ready =
-                [sys::poll_fd(pidfd.as_raw_fd(), libc::POLLIN), sys::poll_fd(inside.go.as_raw_fd(), libc::POLLIN)];
+            let mut ready = [sys::poll_fd(pidfd.as_raw_fd(), libc::POLLIN), sys::poll_fd(go.as_raw_fd(), libc::POLLIN)];
             let _ = sys::poll(&mut ready, Instant::now() + far); // an error ends the tree as well
             // A helper that asks for the end says a byte; one that was killed closes its files without a word, a moment before
             // its children get another parent.
-            orphaned = ready[1].revents != 0 && !matches!(sys::read(&inside.go, &mut [0]), Ok(1));
+            orphaned = ready[1].revents != 0 && !matches!(sys::read(&go, &mut [0]), Ok(1));
             if ready[0].revents != 0 { sys::wait(pid).ok().map(|(_, code, _)| Status::Exited { code }) } else { None }
         }
         Err(e) => Some(Status::Failed { what: "start".into(), errno: e.raw_os_error().unwrap_or(0) }),
@@ -76,15 +77,16 @@ pub fn kill_descendants() {
 /// In the child: never returns.
 fn start<T>(
     given: &HandedOver,
+    source: &UnixStream,
     folder: &RunFolder,
     status: &mut File,
-    filters: &[seccompiler::BpfProgram; 2],
+    filter: &seccompiler::BpfProgram,
 ) -> io::Result<T> {
     let own = Status::Forked { pid: std::process::id() as i32 };
     let told = match status
         .write_all(&own.encode())
         .map_err(step("say the pid"))
-        .and_then(|()| confine(given, folder, filters))
+        .and_then(|()| confine(&given.request, source, folder, filter))
     {
         Ok(()) => Status::Ready,
         Err((what, error)) => Status::Failed { what: what.into(), errno: error.raw_os_error().unwrap_or(0) },
@@ -95,29 +97,29 @@ fn start<T>(
     inside::exec(&given.stdio, &given.request, &place(&given.request, folder))
 }
 
-fn confine(given: &HandedOver, folder: &RunFolder, filters: &[seccompiler::BpfProgram; 2]) -> Step {
-    let request = &given.request;
+fn confine(request: &Request, source: &UnixStream, folder: &RunFolder, filter: &seccompiler::BpfProgram) -> Step {
     let _ = fs::write("/proc/self/oom_score_adj", "500"); // as in a namespace
     sys::set_umask(0o022);
     sys::new_session().map_err(step("session"))?;
-    if request.root {
+    if request.user.root {
         sys::drop_bounding_set();
-        sys::become_user(request.host_uid, true).map_err(step("change user"))?;
+        sys::become_user(request.user.host_uid, true).map_err(step("change user"))?;
     }
-    for (at, files) in [(folder.pristine(), &given.pristine), (folder.work(), &given.files)] {
+    for (at, files) in [(folder.work(), &request.files), (folder.pristine(), &request.pristine)] {
         std::env::set_current_dir(at).map_err(step("enter the run's folder"))?;
-        inside::write_files(files).map_err(step("write the files of the spec"))?;
+        inside::write_files(source, files).map_err(step("write the files of the spec"))?;
     }
+    std::env::set_current_dir(folder.work()).map_err(step("enter the run's folder"))?;
     // a user of its own has no other task; otherwise what runs already is added
-    let others = tree::tasks_of(request.host_uid);
+    let others = tree::tasks_of(request.user.host_uid);
     inside::limit_all(request, others + u64::from(request.limits.pids) - 1).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
     sys::drop_capabilities().map_err(step("drop capabilities"))?;
     rules::apply(&request.rootfs, folder).map_err(step("landlock"))?;
     let refused = |e: seccompiler::Error| ("seccomp", io::Error::other(e.to_string()));
-    let own = calls::filter(request.root, sys::landlock_version() >= 6).map_err(refused)?;
+    let own = calls::filter(request.user.root, sys::landlock_version() >= 6).map_err(refused)?;
     seccompiler::apply_filter(&own).map_err(refused)?;
-    seccomp::apply(filters).map_err(refused)
+    seccomp::apply(filter).map_err(refused)
 }
 
 /// The tree's programs and libraries, by their paths here. `/work`, `/pristine` and `/tmp` at the beginning of an argument or
