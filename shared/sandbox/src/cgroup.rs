@@ -69,8 +69,8 @@ impl CgroupPlan {
         for base in self.bases() {
             for entry in fs::read_dir(base).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let probe = || name.strip_prefix(PROBE)?.split('-').next();
-                let Some(pid) = name.strip_prefix(PREFIX).or_else(probe) else { continue };
+                let rest = name.strip_prefix(PREFIX).or_else(|| name.strip_prefix(PROBE));
+                let Some(pid) = rest.and_then(|rest| rest.split('-').next()) else { continue };
                 if !Path::new("/proc").join(pid).exists() {
                     let _ = fs::remove_dir(entry.path()); // busy or already gone: not ours to remove
                 }
@@ -150,18 +150,17 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes the group and sets its limits. `pid` is the helper's and names the group.
-    pub fn create(plan: &CgroupPlan, pid: u32, limits: &Limits) -> io::Result<Cgroup> {
+    /// Makes the group of a helper's run: `pid` and `run` name it, and it is the helper's as long as that lives.
+    pub fn create(plan: &CgroupPlan, pid: u32, run: u32) -> io::Result<Cgroup> {
         let mut group = Cgroup { plan: plan.clone(), folders: Vec::new() };
         for base in plan.bases() {
-            let folder = base.join(format!("{PREFIX}{pid}"));
+            let folder = base.join(format!("{PREFIX}{pid}-{run}"));
             if !group.folders.contains(&folder) {
                 let _ = fs::remove_dir(&folder); // left by a killed helper that had our pid, or busy for long
                 fs::create_dir(&folder).map_err(|e| named(e, &folder))?;
                 group.folders.push(folder);
             }
         }
-        group.limit(limits).inspect_err(|_| group.remove())?;
         Ok(group)
     }
 
@@ -169,7 +168,8 @@ impl Cgroup {
         &self.folders[index.min(self.folders.len() - 1)]
     }
 
-    fn limit(&self, limits: &Limits) -> io::Result<()> {
+    /// Sets its limits.
+    pub fn limit(&self, limits: &Limits) -> io::Result<()> {
         let set = |index: usize, file: &str, value: u64| {
             let path = self.folder(index).join(file);
             fs::write(&path, value.to_string()).map_err(|e| named(e, &path))
@@ -297,8 +297,9 @@ mod tests {
     fn facts_of_a_v2_group_are_read_from_its_files() {
         let dir = tempfile::tempdir().unwrap();
         let plan = CgroupPlan::V2 { base: dir.path().to_path_buf() };
-        let group = Cgroup::create(&plan, 42, &Limits::default()).unwrap();
-        let folder = dir.path().join("rollmill-run-42");
+        let group = Cgroup::create(&plan, 42, 7).unwrap();
+        group.limit(&Limits::default()).unwrap();
+        let folder = dir.path().join("rollmill-run-42-7");
         assert_eq!(fs::read_to_string(folder.join("memory.max")).unwrap(), (512u64 << 20).to_string());
         assert_eq!(fs::read_to_string(folder.join("pids.max")).unwrap(), "33");
         fs::write(folder.join("memory.events"), "low 0\noom 3\noom_kill 2\noom_group_kill 0\n").unwrap();

@@ -4,7 +4,7 @@
 //! on the first byte, then the bytes of the files, which the sandbox's init reads. In the other [`Reply`] messages, JSON behind their length. When the
 //! caller's side closes, for whatever reason, the helper kills the sandbox.
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -117,16 +117,25 @@ pub fn read_content(socket: &UnixStream, length: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// What the helper's half of the hand-over gives; the contents of the files are still to be read.
-pub struct HandedOver {
-    pub request: Request,
-    /// The program's stdin, stdout, stderr.
-    pub stdio: [OwnedFd; 3],
+/// The program's stdin, stdout, stderr.
+pub type Stdio = [OwnedFd; 3];
+
+/// Passes a run on to its init, the socket its files come from included.
+pub fn pass_on(init: &UnixStream, source: &UnixStream, request: &Request, stdio: &Stdio) -> io::Result<()> {
+    let source = source.as_fd().try_clone_to_owned()?;
+    let [stdin, stdout, stderr] = stdio;
+    sys::send_fds(init, [&source, stdin, stdout, stderr])?;
+    write_message(init, request)
 }
 
-/// The helper's half: the request, and the program's stdin, stdout, stderr.
-pub fn receive_request(socket: &UnixStream) -> io::Result<HandedOver> {
+/// Init's half of it.
+pub fn take_passed_on(helper: &UnixStream) -> io::Result<(Request, Stdio, UnixStream)> {
+    let [source, stdin, stdout, stderr] = sys::receive_fds(helper)?;
+    Ok((read_message(helper)?, [stdin, stdout, stderr], source.into()))
+}
+
+/// The helper's half: the request, and the program's stdin, stdout, stderr. The contents of the files are still to be read.
+pub fn receive_request(socket: &UnixStream) -> io::Result<(Request, Stdio)> {
     let stdio = sys::receive_fds(socket)?;
-    let request: Request = read_message(socket)?;
-    Ok(HandedOver { request, stdio })
+    Ok((read_message(socket)?, stdio))
 }

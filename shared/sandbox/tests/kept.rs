@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 
 use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, Spec};
-use support::{python, text};
+use support::{python, text, until};
 
 fn children() -> Vec<u32> {
     let own = std::process::id();
@@ -14,9 +14,12 @@ fn children() -> Vec<u32> {
     lists.flat_map(|l| l.split_whitespace().map(|p| p.parse().expect("a pid")).collect::<Vec<_>>()).collect()
 }
 
+/// Kills it and waits until it is dead.
 fn kill(pid: u32) {
     let status = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(status.expect("kill").success());
+    let is_dead = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    until("the end of the helper", is_dead);
 }
 
 /// Whether these bytes stand anywhere in what a process can write to.

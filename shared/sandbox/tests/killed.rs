@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Sandbox, SandboxError};
-use support::{HELPER, as_user, both, cgroups_of, marker, open, parent_of, python, run, running_with, text};
+use support::{HELPER, as_user, both, cgroups_of, marker, open, parent_of, python, run, running_with, text, until};
 
 const SLEEP: &str = "
 import os, time
@@ -17,15 +17,6 @@ if os.fork() == 0:
     os.setsid()
 print('up', flush=True)
 time.sleep(600)";
-
-/// Waits for a condition that an event elsewhere brings about; the bound only ends a failing test.
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < end, "{what} did not happen");
-        std::thread::yield_now();
-    }
-}
 
 /// Host pid of a helper, given a marker in the command line of a program in its sandbox: program, init, helper.
 fn helper_of(marker: &str) -> i32 {
@@ -104,8 +95,11 @@ fn the_cgroup_of_a_run_is_there_during_it_and_gone_after_it() {
     let mut session = sandbox.start(&python(SLEEP, &[&marker])).expect("start");
     session.recv(10, Instant::now() + Duration::from_secs(30)).expect("up");
     let helper = helper_of(&marker);
-    assert_eq!(cgroups_of(helper).is_empty(), sandbox.level().cgroup == "none");
+    let groups = cgroups_of(helper);
+    assert_eq!(groups.is_empty(), sandbox.level().cgroup == "none");
     session.finish().expect("finish");
+    assert!(groups.iter().all(|group| !group.exists()));
+    drop(sandbox); // with what was made ready for the next run
     assert!(cgroups_of(helper).is_empty());
 }
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Level, Namespaces, NamespacesOptions, Received, Root, Sandbox, SandboxError, State, check};
-use support::{HELPER, as_user, marker, parent_of, python, run, running_with, text, unsafe_python};
+use support::{HELPER, as_user, marker, parent_of, python, run, running_with, text, unsafe_python, until};
 
 fn options(cache: &Path, helper: &Path, cgroups: bool, force: bool) -> NamespacesOptions {
     NamespacesOptions {
@@ -333,15 +333,6 @@ fn bomb(sandbox: &Namespaces, mark: &str) {
     // the watcher may find too many before the time is over, where others of the user ended meanwhile
     assert_eq!(run(sandbox, &bomb).facts.signal, Some(9));
     assert_eq!(running_with(mark), Vec::<i32>::new());
-}
-
-/// Waits for what an event elsewhere brings about; the bound only ends a failing test.
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < end, "{what} did not happen");
-        std::thread::yield_now();
-    }
 }
 
 #[test]

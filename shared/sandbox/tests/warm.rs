@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Finished, Received, Sandbox, SandboxError, Spec, Warm, WarmOptions};
-use support::{limits, marker, open, parent_of, python, run, running_with, text};
+use support::{limits, marker, open, parent_of, python, run, running_with, text, until};
 
 fn options(preload: &str) -> WarmOptions {
     let argv = ["python3", "-I", "-S"].map(String::from).to_vec();
@@ -222,7 +222,8 @@ time.sleep(1000)";
     let deadline = Instant::now() + Duration::from_secs(30);
     assert!(matches!(session.recv(100, deadline).unwrap(), Received::Bytes(_)));
     // The interpreter, the process in the middle, the program and its daemon.
-    assert!(running_with(&word).len() >= 4, "{:?}", running_with(&word));
+    // Popen returns a moment before the daemon's command line can be read.
+    until("the start of all four", || running_with(&word).len() >= 4);
     kill(interpreter_and_helper(&word).1);
     assert_eq!(session.recv(100, deadline).unwrap(), Received::Eof);
     assert!(session.finish().is_err(), "without the helper nothing is known");

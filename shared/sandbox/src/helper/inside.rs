@@ -1,6 +1,6 @@
 //! The sandbox's init: pid 1 of the new namespaces, between the clone and the program.
 //!
-//! In: the request, two pipes to the helper, the program's stdin, stdout, stderr. Out: records on the status pipe. What
+//! In: a socket and a pipe to the helper; over the socket, maybe much later, the request with the program's stdin, stdout, stderr. Out: records on the status pipe. What
 //! must hold: the program starts only after every step succeeded; nothing of the host stays mounted, open or set; init
 //! itself cannot be looked into (it is not dumpable) and takes everything with it when it ends.
 use std::fs::{self, File, OpenOptions};
@@ -17,19 +17,17 @@ use seccompiler::BpfProgram;
 use super::status::Status;
 use super::{SANDBOX_ID, seccomp};
 use crate::cgroup::CgroupPlan;
+use crate::namespaces::User;
 use crate::sys::{self, Forked};
-use crate::wire::{self, HandedOver, Request};
+use crate::wire::{self, Request};
 
 /// What init takes over from the helper.
 pub struct Inside<'a> {
-    pub given: HandedOver,
-    /// The socket to the caller, from which the contents of the files come.
-    pub source: &'a UnixStream,
-    /// One byte comes when ids are mapped and limits set; closed when the helper is gone.
-    pub go: OwnedFd,
+    /// One byte comes when ids are mapped and the group is entered, then the run; closed when the helper is gone.
+    pub go: UnixStream,
     pub status: OwnedFd,
     /// Where the folder /work is handed over, if something is to be brought out of it, and the namespaces, if `warm`.
-    pub handed: Option<UnixStream>,
+    pub handed: UnixStream,
     /// The program is not started here: a warm interpreter's child joins these namespaces.
     pub warm: bool,
     pub filter: &'a BpfProgram,
@@ -43,22 +41,30 @@ pub fn step(what: &'static str) -> impl FnOnce(io::Error) -> (&'static str, io::
 }
 
 /// Never returns: ends with the program.
-pub fn main(inside: Inside<'_>) -> ! {
+pub fn main(inside: Inside<'_>, rootfs: &Path, user: User) -> ! {
     let mut status = File::from(inside.status.try_clone().unwrap_or_else(|_| sys::exit_now(1)));
-    if let Err((what, error)) = prepare(&inside) {
-        let _ =
-            status.write_all(&Status::Failed { what: what.into(), errno: error.raw_os_error().unwrap_or(0) }.encode());
-        sys::exit_now(1);
-    }
+    let given = prepare(&inside, rootfs, user).and_then(|()| {
+        let (request, stdio, source) = wire::take_passed_on(&inside.go).map_err(step("wait for a run"))?;
+        furnish(&inside, &request, &source)?;
+        Ok((request, stdio))
+    });
+    let (request, stdio) = match given {
+        Ok(given) => given,
+        Err((what, error)) => {
+            let errno = error.raw_os_error().unwrap_or(0);
+            let _ = status.write_all(&Status::Failed { what: what.into(), errno }.encode());
+            sys::exit_now(1);
+        }
+    };
     if status.write_all(&Status::Ready.encode()).is_err() {
         sys::exit_now(1);
     }
     if inside.warm {
-        drop(inside.given.stdio);
+        drop(stdio);
         reap_for_ever();
     }
     let program = match sys::fork() {
-        Ok(Forked::Child) => exec(&inside.given.stdio, &inside.given.request, &Place::root(Path::new("/"))),
+        Ok(Forked::Child) => exec(&stdio, &request, &Place::root(Path::new("/"))),
         Ok(Forked::Parent { pid }) => pid,
         Err(e) => {
             let failed = Status::Failed { what: "fork".into(), errno: e.raw_os_error().unwrap_or(0) };
@@ -66,7 +72,7 @@ pub fn main(inside: Inside<'_>) -> ! {
             sys::exit_now(1)
         }
     };
-    drop(inside.given.stdio); // init must not keep the program's pipes open
+    drop(stdio); // init must not keep the program's pipes open
     loop {
         match sys::wait(-1) {
             Ok((pid, code, _)) if pid == program => {
@@ -88,8 +94,8 @@ fn reap_for_ever() -> ! {
     }
 }
 
-fn prepare(inside: &Inside<'_>) -> Step {
-    let request = &inside.given.request;
+/// What is the same for all runs.
+fn prepare(inside: &Inside<'_>, rootfs: &Path, user: User) -> Step {
     die_with_helper().map_err(step("prctl"))?;
     wait_for_go(&inside.go).map_err(step("wait for the helper"))?;
     // when the whole machine runs out of memory, a sandbox goes before its worker; refused where it is higher already
@@ -99,18 +105,22 @@ fn prepare(inside: &Inside<'_>) -> Step {
     sys::set_hostname("sandbox").map_err(step("host name"))?;
     sys::turn_on_loopback().map_err(step("loopback"))?; // a program's own servers and clients, and nobody else
     // still the caller's uid here, which may look into the cache folder; the sandbox's may not
-    enter_root(&request.rootfs, inside.warm).map_err(step("bind the root file system"))?;
-    sys::become_user(SANDBOX_ID, request.user.root).map_err(step("change user"))?;
+    enter_root(rootfs, inside.warm).map_err(step("bind the root file system"))?;
+    sys::become_user(SANDBOX_ID, user.root).map_err(step("change user"))?;
     die_with_helper().map_err(step("prctl"))?; // a change of user cleared it
     helper_is_alive(&inside.go).map_err(step("wait for the helper"))?;
     mount_proc().map_err(step("mount /proc"))?;
-    mount_dev().map_err(step("mount /dev"))?;
+    mount_dev().map_err(step("mount /dev"))
+}
+
+/// What a run asks for.
+fn furnish(inside: &Inside<'_>, request: &Request, source: &UnixStream) -> Step {
     mount_disk(request).map_err(step("mount /work and /tmp"))?;
     sys::pivot_to_current_folder().map_err(step("pivot_root"))?;
     std::env::set_current_dir("/work").map_err(step("enter /work"))?;
-    write_files(inside.source, &request.files).map_err(step("write the files of the spec"))?;
-    mount_pristine(inside.source, &request.pristine).map_err(step("mount /pristine"))?;
-    hand_over(inside).map_err(step("hand over /work and namespaces"))?;
+    write_files(source, &request.files).map_err(step("write the files of the spec"))?;
+    mount_pristine(source, &request.pristine).map_err(step("mount /pristine"))?;
+    hand_over(inside, request).map_err(step("hand over /work and namespaces"))?;
     set_limits(request).map_err(step("set limits"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(step("no_new_privs"))?;
     sys::drop_capabilities().map_err(step("drop capabilities"))?;
@@ -124,13 +134,13 @@ fn die_with_helper() -> io::Result<()> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong)
 }
 
-pub fn wait_for_go(go: &OwnedFd) -> io::Result<()> {
-    File::from(go.try_clone()?).read_exact(&mut [0])
+pub fn wait_for_go(mut go: &UnixStream) -> io::Result<()> {
+    go.read_exact(&mut [0])
 }
 
 /// The helper may have died before the death signal was armed; then its end of the pipe is closed.
-fn helper_is_alive(go: &OwnedFd) -> io::Result<()> {
-    let mut ready = [sys::poll_fd(go.as_raw_fd(), libc::POLLIN)];
+fn helper_is_alive(go: &UnixStream) -> io::Result<()> {
+    let mut ready = [sys::poll_fd(go.as_raw_fd(), 0)]; // its hanging up is told unasked
     match sys::poll(&mut ready, Instant::now())? {
         0 => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -224,9 +234,9 @@ fn mount_pristine(source: &UnixStream, files: &[(String, u64)]) -> io::Result<()
 /// The namespaces of a sandbox in the order in which they are joined.
 pub const NAMESPACES: [&str; 7] = ["user", "pid", "net", "ipc", "uts", "cgroup", "mnt"];
 
-fn hand_over(inside: &Inside<'_>) -> io::Result<()> {
-    let Some(socket) = &inside.handed else { return Ok(()) };
-    if !inside.given.request.collect.is_empty() {
+fn hand_over(inside: &Inside<'_>, request: &Request) -> io::Result<()> {
+    let socket = &inside.handed;
+    if !request.collect.is_empty() {
         let work = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/work")?;
         sys::send_fds(socket, [&work.into()])?;
     }

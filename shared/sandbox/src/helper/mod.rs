@@ -4,6 +4,7 @@
 //! In: descriptor 0, a socket to the caller, and on it a socket for each run, with one request. Out: replies on that. What
 //! must hold: one thread, so that a clone may allocate; an empty environment, which init would show in /proc/1/environ; no
 //! file of a run in this process's memory, which the next run's init has a copy of; nothing is left when it ends.
+mod ahead;
 mod bpf;
 mod collect;
 mod inside;
@@ -18,13 +19,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Cgroup;
 use crate::namespaces::User;
 use crate::sys::{self, Cloned};
-use crate::wire::{self, HandedOver, Reply};
+use crate::wire::{self, Reply, Request, Stdio};
 use crate::{Collected, Facts};
+use ahead::{Ahead, Ground, Waiting};
 use landlock::RunFolder;
 pub use landlock::{OLDEST as OLDEST_LANDLOCK, sweep as sweep_run_folders};
 pub use seccomp::docker_profile;
@@ -71,11 +74,12 @@ fn caller() -> io::Result<UnixStream> {
 struct Kept {
     filter: seccompiler::BpfProgram,
     zygote: Option<Zygote>,
+    ahead: Ahead,
 }
 
 impl Kept {
     fn new() -> Kept {
-        Kept { filter: seccomp::filter(), zygote: None }
+        Kept { filter: seccomp::filter(), zygote: None, ahead: Ahead::default() }
     }
 }
 
@@ -83,16 +87,25 @@ impl Kept {
 fn serve_cold(caller: UnixStream) -> io::Result<()> {
     let kept = Kept::new();
     while let Ok([socket]) = sys::receive_fds(&caller) {
-        // An error here is that run's caller gone; its socket closes, and the next run begins afresh.
-        let _ = serve(&UnixStream::from(socket), &kept);
+        serve_next(UnixStream::from(socket), &kept);
     }
     Ok(())
 }
 
-/// One run, from its request to its facts.
-fn serve(socket: &UnixStream, kept: &Kept) -> io::Result<()> {
-    let given = wire::receive_request(socket)?;
-    let (reply, files) = match hold(socket, given, kept) {
+/// One run, and what can be done for the next before it comes.
+fn serve_next(socket: UnixStream, kept: &Kept) {
+    let served = serve(&socket, kept);
+    drop(socket);
+    // An error is that run's caller gone; the next run begins afresh.
+    if let Ok(Some(ground)) = served {
+        kept.ahead.make(ground, kept);
+    }
+}
+
+/// One run, from its request to its facts. If it went well, and in namespaces, what it stood on.
+fn serve(socket: &UnixStream, kept: &Kept) -> io::Result<Option<Ground>> {
+    let (request, stdio) = wire::receive_request(socket)?;
+    let (reply, files) = match hold(socket, &request, stdio, kept) {
         Ok((facts, Collected { files, refused })) => {
             let lengths = files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect();
             (Reply::Done { facts, files: lengths, refused }, files)
@@ -107,8 +120,9 @@ fn serve(socket: &UnixStream, kept: &Kept) -> io::Result<()> {
         // The caller may still be writing files: closing now could cost it the answer.
         socket.shutdown(std::net::Shutdown::Write)?;
         io::copy(&mut &*socket, &mut io::sink())?;
+        return Ok(None);
     }
-    Ok(())
+    Ok(request.landlock.is_none().then(|| Ground::of(&request)))
 }
 
 /// A set-up that failed, and whether the cgroup was the reason.
@@ -126,58 +140,67 @@ fn cgroup_failed(error: io::Error) -> Failed {
     Failed { what: "cgroup".into(), error, cgroup: true }
 }
 
-fn hold(socket: &UnixStream, given: HandedOver, kept: &Kept) -> Result<(Facts, Collected), Failed> {
-    let request = &given.request;
-    let runs = request.landlock.clone();
-    let folder = runs.map(|runs| RunFolder::create(&runs, request.user.host_uid, request.user.host_gid)).transpose();
-    let folder = folder.map_err(failed("make the run's folder"))?;
-    let cgroup = Cgroup::create(&request.cgroup, std::process::id(), &request.limits).map_err(cgroup_failed);
-    let ended = cgroup.and_then(|cgroup| {
-        let ended = hold_in(socket, &cgroup, folder.as_ref(), given, kept);
-        cgroup.remove();
-        ended
-    });
-    if let Some(folder) = folder {
-        folder.remove();
+fn hold(socket: &UnixStream, request: &Request, stdio: Stdio, kept: &Kept) -> Result<(Facts, Collected), Failed> {
+    if let Some(runs) = &request.landlock {
+        return hold_with_landlock(socket, request, stdio, runs, kept);
     }
+    let (cgroup, waiting) = kept.ahead.take(Ground::of(request), kept)?;
+    let limited = cgroup.limit(&request.limits).map_err(cgroup_failed).inspect_err(|_| waiting.end());
+    let started = limited.and_then(|()| start(socket, &cgroup, waiting, request, stdio, kept));
+    let ended = started.and_then(|started| watch(socket, &cgroup, &started, request, &|| false));
+    cgroup.remove();
     ended
 }
 
-fn hold_in(
+fn hold_with_landlock(
     socket: &UnixStream,
-    cgroup: &Cgroup,
-    folder: Option<&RunFolder>,
-    given: HandedOver,
+    request: &Request,
+    stdio: Stdio,
+    runs: &Path,
     kept: &Kept,
 ) -> Result<(Facts, Collected), Failed> {
-    let (limits, plan) = (given.request.limits.clone(), given.request.cgroup.clone());
-    let (wanted, disk) = (given.request.collect.clone(), inside::disk_size(&given.request));
-    let started = match folder {
-        None => start(socket, cgroup, given, kept),
-        Some(folder) => start_with_landlock(socket, cgroup, folder, given, kept),
+    let folder = RunFolder::create(runs, request.user.host_uid, request.user.host_gid);
+    let folder = folder.map_err(failed("make the run's folder"))?;
+    let ended = kept.ahead.group(&request.cgroup).and_then(|cgroup| {
+        let started = cgroup.limit(&request.limits).map_err(cgroup_failed);
+        let started = started.and_then(|()| start_with_landlock(socket, &cgroup, &folder, request, stdio, kept));
+        let ended = started.and_then(|started| {
+            let disk = inside::disk_size(request);
+            watch(socket, &cgroup, &started, request, &|| folder.is_over(disk, started.init))
+        });
+        landlock::kill_descendants(); // of an init that somebody killed
+        cgroup.remove();
+        ended
+    });
+    folder.remove();
+    ended
+}
+
+/// Until the end of a started sandbox.
+fn watch(
+    socket: &UnixStream,
+    cgroup: &Cgroup,
+    started: &Started,
+    request: &Request,
+    disk_is_full: &dyn Fn() -> bool,
+) -> Result<(Facts, Collected), Failed> {
+    let watch = watch::Watch {
+        init: started.init,
+        roots: &started.roots,
+        pidfd: &started.pidfd,
+        status: &started.status,
+        caller: socket,
+        cgroup,
+        plan: &request.cgroup,
+        limits: &request.limits,
+        program: started.program,
+        end: &|| started.end(),
+        disk_is_full,
     };
-    started.and_then(|started| {
-        let watch = watch::Watch {
-            init: started.init,
-            roots: &started.roots,
-            pidfd: &started.pidfd,
-            status: &started.status,
-            caller: socket,
-            cgroup,
-            plan: &plan,
-            limits: &limits,
-            program: started.program,
-            end: &|| started.end(),
-            disk_is_full: &|| folder.is_some_and(|folder| folder.is_over(disk, started.init)),
-        };
-        let facts = watch.to_end().map_err(failed("watch"))?;
-        if folder.is_some() {
-            landlock::kill_descendants(); // of an init that somebody killed
-        }
-        // Nothing of the run lives any more: what is read now stays as it is.
-        let collected = started.work.map(|work| collect::read(&work, &wanted, limits.collect_bytes));
-        Ok((facts, collected.unwrap_or_default()))
-    })
+    let facts = watch.to_end().map_err(failed("watch"))?;
+    // Nothing of the run lives any more: what is read now stays as it is.
+    let read = |work| collect::read(work, &request.collect, request.limits.collect_bytes);
+    Ok((facts, started.work.as_ref().map(read).unwrap_or_default()))
 }
 
 /// A sandbox whose program runs.
@@ -209,49 +232,21 @@ impl Started {
     }
 }
 
-/// Both ends of what the helper and init share.
-struct Ends {
-    go: (UnixStream, OwnedFd),
-    status: (File, OwnedFd),
-}
-
-impl Ends {
-    fn make() -> Result<Ends, Failed> {
-        let (our_go, go) = UnixStream::pair().map_err(failed("socket"))?;
-        let (our_status, status) = sys::pipe().map_err(failed("pipe"))?;
-        Ok(Ends { go: (our_go, go.into()), status: (our_status.into(), status) })
-    }
-}
-
-fn start(socket: &UnixStream, cgroup: &Cgroup, given: HandedOver, kept: &Kept) -> Result<Started, Failed> {
-    let Ends { go: (our_go, go), status: (our_status, status) } = Ends::make()?;
-    let (zygote, filter) = (kept.zygote.as_ref(), &kept.filter);
-    let collects = !given.request.collect.is_empty();
-    let handover = (collects || zygote.is_some()).then(UnixStream::pair).transpose();
-    let (taken, handed) = handover.map_err(failed("socket"))?.unzip();
-    let request = &given.request;
-    let user = request.user;
-    let cloned = match zygote {
-        None => sys::clone_into_namespaces(0).map_err(failed("clone into namespaces"))?,
-        Some(zygote) => zygote.clone_into_namespaces(request)?,
-    };
-    let (init, pidfd) = match cloned {
-        Cloned::Child => {
-            drop((our_go, our_status, taken));
-            let warm = zygote.is_some();
-            inside::main(inside::Inside { given, source: socket, go, status, handed, warm, filter })
-        }
-        Cloned::Parent { pid, pidfd } => (pid, pidfd),
-    };
-    drop((go, status, handed));
-    let (roots, status) = (vec![init], our_status);
-    let mut started = Started { init, roots, pidfd, status, go: our_go, kill: true, program: None, work: None };
-    let mapped = if zygote.is_some() { Ok(()) } else { map_ids(init, SANDBOX_ID, user) };
-    let outcome = mapped
-        .map_err(failed("map the sandbox's user"))
-        .and_then(|()| begin(&mut started, cgroup))
-        .and_then(|()| ready(&started.status))
-        .and_then(|()| take_over(&mut started, taken.as_ref(), collects, zygote, &given, cgroup));
+fn start(
+    socket: &UnixStream,
+    cgroup: &Cgroup,
+    waiting: Waiting,
+    request: &Request,
+    stdio: Stdio,
+    kept: &Kept,
+) -> Result<Started, Failed> {
+    let Waiting { init, pidfd, status, go, taken } = waiting;
+    let mut started = Started { init, roots: vec![init], pidfd, status, go, kill: true, program: None, work: None };
+    let sent = wire::pass_on(&started.go, socket, request, &stdio);
+    // What went wrong in the set-up says more than a broken pipe.
+    let outcome = ready(&started.status)
+        .and_then(|()| sent.map_err(failed("hand init its run")))
+        .and_then(|()| take_over(&mut started, &taken, kept.zygote.as_ref(), request, &stdio, cgroup));
     answer(socket, started, outcome)
 }
 
@@ -259,23 +254,26 @@ fn start_with_landlock(
     socket: &UnixStream,
     cgroup: &Cgroup,
     folder: &RunFolder,
-    given: HandedOver,
+    request: &Request,
+    stdio: Stdio,
     kept: &Kept,
 ) -> Result<Started, Failed> {
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(failed("prctl"))?;
-    let Ends { go: (our_go, go), status: (our_status, status) } = Ends::make()?;
+    let (our_go, go) = UnixStream::pair().map_err(failed("socket"))?;
+    let (our_status, status) = sys::pipe().map_err(failed("pipe"))?;
     let work = File::open(folder.work()).map_err(failed("open the work folder"))?;
     let (init, pidfd) = match sys::clone_with(0).map_err(failed("clone"))? {
         Cloned::Child => {
             drop((our_go, our_status));
-            let filter = &kept.filter;
-            let inside = inside::Inside { given, source: socket, go, status, handed: None, warm: false, filter };
-            landlock::main(inside, folder)
+            landlock::main(
+                landlock::Inside { request, stdio, source: socket, go, status, filter: &kept.filter },
+                folder,
+            )
         }
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };
-    drop((go, status, given));
-    let (roots, status, work) = (vec![init], our_status, Some(work.into()));
+    drop((go, status, stdio));
+    let (roots, status, work) = (vec![init], our_status.into(), Some(work.into()));
     let mut started = Started { init, roots, pidfd, status, go: our_go, kill: false, program: None, work };
     let outcome = begin(&mut started, cgroup).and_then(|()| match word(&started.status)? {
         Status::Forked { pid } => {
@@ -308,20 +306,19 @@ fn answer(socket: &UnixStream, started: Started, outcome: Result<(), Failed>) ->
 /// Takes what init handed over before it said that it was ready, and has the program forked where that is not init's work.
 fn take_over(
     started: &mut Started,
-    socket: Option<&UnixStream>,
-    collects: bool,
+    socket: &UnixStream,
     zygote: Option<&Zygote>,
-    given: &HandedOver,
+    request: &Request,
+    stdio: &Stdio,
     cgroup: &Cgroup,
 ) -> Result<(), Failed> {
-    let Some(socket) = socket else { return Ok(()) };
-    if collects {
+    if !request.collect.is_empty() {
         let [work] = sys::receive_fds(socket).map_err(failed("take the work folder"))?;
         started.work = Some(work);
     }
     let Some(zygote) = zygote else { return Ok(()) };
     let namespaces = sys::receive_fds(socket).map_err(failed("take the namespaces"))?;
-    let forked = zygote.fork(given, namespaces, cgroup)?;
+    let forked = zygote.fork(request, stdio, namespaces, cgroup)?;
     started.roots.push(forked.pid);
     started.status = forked.status;
     Ok(())

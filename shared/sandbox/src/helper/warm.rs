@@ -12,12 +12,13 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::ahead::Ground;
 use super::status::Status;
-use super::{Failed, Kept, SANDBOX_ID, failed, inside, map_ids, ready, seccomp, serve as serve_run, word};
+use super::{Failed, Kept, SANDBOX_ID, failed, inside, map_ids, ready, seccomp, word};
 use crate::cgroup::Cgroup;
 use crate::namespaces::User;
 use crate::sys::{self, Cloned, Forked};
-use crate::wire::{self, HandedOver, Reply, Request, Warm};
+use crate::wire::{self, Reply, Request, Stdio, Warm};
 
 const ZYGOTE: &str = include_str!("zygote.py");
 
@@ -46,8 +47,7 @@ pub fn serve(caller: UnixStream) -> io::Result<()> {
     };
     wire::write_message(&caller, &Reply::Started)?;
     while let Ok([socket]) = sys::receive_fds(&caller) {
-        // An error here is that run's caller gone; its socket closes, and the next run begins afresh.
-        let _ = serve_run(&UnixStream::from(socket), &kept);
+        super::serve_next(UnixStream::from(socket), &kept);
         if !kept.zygote.as_ref().is_some_and(Zygote::is_alive) {
             break; // the caller finds the socket closed and loads another
         }
@@ -89,12 +89,12 @@ impl Zygote {
 
     /// Clones init into fresh namespaces below the interpreter's, as a child of this process. A process in between does it,
     /// since this one must stay what it is to make groups.
-    pub fn clone_into_namespaces(&self, request: &Request) -> Result<Cloned, Failed> {
+    pub fn clone_into_namespaces(&self, ground: &Ground) -> Result<Cloned, Failed> {
         let (answer, theirs) = sys::pipe().map_err(failed("pipe"))?;
         let between = match sys::fork().map_err(failed("fork"))? {
             Forked::Child => {
                 drop(answer);
-                match self.clone_below(request) {
+                match self.clone_below(ground) {
                     Ok(Cloned::Child) => return Ok(Cloned::Child),
                     Ok(Cloned::Parent { pid, .. }) => tell(theirs, pid, 0),
                     Err(e) => tell(theirs, 0, e.raw_os_error().unwrap_or(libc::EIO)),
@@ -116,15 +116,15 @@ impl Zygote {
         Ok(Cloned::Parent { pid, pidfd })
     }
 
-    fn clone_below(&self, request: &Request) -> io::Result<Cloned> {
+    fn clone_below(&self, ground: &Ground) -> io::Result<Cloned> {
         // The slot's user may not look into the folders above; init goes on from here.
-        std::env::set_current_dir(&request.rootfs)?;
+        std::env::set_current_dir(&ground.rootfs)?;
         sys::join_user_namespace(&self.users)?;
-        sys::become_user(0, request.user.root)?;
+        sys::become_user(0, ground.user.root)?;
         sys::prctl(libc::PR_SET_DUMPABLE, 1)?; // so that init's files under /proc are its own
         let cloned = sys::clone_into_namespaces(libc::CLONE_PARENT)?;
         if let Cloned::Parent { pid, .. } = &cloned {
-            map_ids(*pid, SANDBOX_ID, User { host_uid: 0, host_gid: 0, ..request.user })?;
+            map_ids(*pid, SANDBOX_ID, User { host_uid: 0, host_gid: 0, ..ground.user })?;
         }
         Ok(cloned)
     }
@@ -136,14 +136,20 @@ impl Zygote {
     }
 
     /// Has a program forked into the namespaces of a sandbox that is set up, and into its group.
-    pub fn fork(&self, given: &HandedOver, namespaces: [OwnedFd; 7], group: &Cgroup) -> Result<ForkedProgram, Failed> {
+    pub fn fork(
+        &self,
+        request: &Request,
+        stdio: &Stdio,
+        namespaces: [OwnedFd; 7],
+        group: &Cgroup,
+    ) -> Result<ForkedProgram, Failed> {
         let (report, theirs) = UnixStream::pair().map_err(failed("socket"))?;
-        let env = inside::Place::root(&given.request.rootfs).environment(&given.request.env);
+        let env = inside::Place::root(&request.rootfs).environment(&request.env);
         let env: serde_json::Map<_, _> = env.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let limits = inside::resource_limits(&given.request, u64::from(given.request.limits.pids) + 1);
-        let job = json!({ "argv": given.request.argv, "env": env, "limits": limits });
+        let limits = inside::resource_limits(request, u64::from(request.limits.pids) + 1);
+        let job = json!({ "argv": request.argv, "env": env, "limits": limits });
         let theirs: OwnedFd = theirs.into();
-        let ([stdin, stdout, stderr], [user, pid, net, ipc, uts, cgroup, mnt]) = (&given.stdio, &namespaces);
+        let ([stdin, stdout, stderr], [user, pid, net, ipc, uts, cgroup, mnt]) = (stdio, &namespaces);
         let all = [stdin, stdout, stderr, &theirs, user, pid, net, ipc, uts, cgroup, mnt];
         sys::send_fds(&self.socket, all)
             .and_then(|()| wire::write_message(&self.socket, &job))

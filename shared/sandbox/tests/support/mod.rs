@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rollmill_sandbox::{Finished, Limits, Namespaces, NamespacesOptions, Sandbox, Spec};
 
@@ -132,7 +132,7 @@ pub fn marker(name: &str) -> String {
 pub fn cgroups_of(helper: i32) -> Vec<PathBuf> {
     fn visit(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.file_name() == name {
+            if entry.file_name().to_string_lossy().starts_with(name) {
                 found.push(entry.path());
             } else if depth < 8 && entry.file_type().is_ok_and(|t| t.is_dir()) {
                 visit(&entry.path(), name, depth + 1, found);
@@ -140,7 +140,7 @@ pub fn cgroups_of(helper: i32) -> Vec<PathBuf> {
         }
     }
     let mut found = Vec::new();
-    visit(Path::new("/sys/fs/cgroup"), &format!("rollmill-run-{helper}"), 0, &mut found);
+    visit(Path::new("/sys/fs/cgroup"), &format!("rollmill-run-{helper}-"), 0, &mut found);
     found
 }
 
@@ -149,4 +149,13 @@ pub fn parent_of(pid: i32) -> i32 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
     let line = status.lines().find_map(|l| l.strip_prefix("PPid:")).expect("PPid");
     line.trim().parse().expect("a pid")
+}
+
+/// Waits for a condition that an event elsewhere brings about; the bound only ends a failing test.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < end, "{what} did not happen");
+        std::thread::yield_now();
+    }
 }

@@ -12,42 +12,54 @@ mod folder;
 mod rules;
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::inside::{self, Inside, Place, Step, step};
+use super::inside::{self, Place, Step, step};
 use super::status::Status;
 use super::{seccomp, tree};
 use crate::sys::{self, Forked};
-use crate::wire::{HandedOver, Request};
+use crate::wire::{Request, Stdio};
 pub use folder::{RunFolder, sweep};
 
 /// The oldest Landlock that is enough: before version 3 files outside could be truncated.
 pub const OLDEST: u32 = 3;
 
+/// What init takes over from the helper.
+pub struct Inside<'a> {
+    pub request: &'a Request,
+    pub stdio: Stdio,
+    /// The socket to the caller, from which the contents of the files come.
+    pub source: &'a UnixStream,
+    /// One byte comes when the group is entered; closed when the helper is gone.
+    pub go: UnixStream,
+    pub status: OwnedFd,
+    pub filter: &'a seccompiler::BpfProgram,
+}
+
 /// Never returns: ends when nothing of the run lives.
 pub fn main(inside: Inside<'_>, folder: &RunFolder) -> ! {
-    let Inside { given, source, go, status, filter, .. } = inside;
+    let Inside { request, stdio, source, go, status, filter } = inside;
     let mut status = File::from(status);
     let helper = sys::parent_pid();
     let started = sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1).and_then(|()| inside::wait_for_go(&go));
     let program = started.and_then(|()| sys::fork()).and_then(|side| match side {
-        Forked::Child => start(&given, source, folder, &mut status, filter),
+        Forked::Child => start((request, &stdio), source, folder, &mut status, filter),
         Forked::Parent { pid } => Ok((pid, sys::pidfd_of(pid)?)),
     });
     let mut orphaned = false;
     let ended = match program {
         Ok((pid, pidfd)) => {
-            drop(given.stdio); // init must not keep the program's pipes open
+            drop(stdio); // init must not keep the program's pipes open
             let far = Duration::from_secs(86_400 * 365);
             let mut ready = [sys::poll_fd(pidfd.as_raw_fd(), libc::POLLIN), sys::poll_fd(go.as_raw_fd(), libc::POLLIN)];
             let _ = sys::poll(&mut ready, Instant::now() + far); // an error ends the tree as well
             // A helper that asks for the end says a byte; one that was killed closes its files without a word, a moment before
             // its children get another parent.
-            orphaned = ready[1].revents != 0 && !matches!(sys::read(&go, &mut [0]), Ok(1));
+            orphaned = ready[1].revents != 0 && !matches!((&go).read(&mut [0]), Ok(1));
             if ready[0].revents != 0 { sys::wait(pid).ok().map(|(_, code, _)| Status::Exited { code }) } else { None }
         }
         Err(e) => Some(Status::Failed { what: "start".into(), errno: e.raw_os_error().unwrap_or(0) }),
@@ -76,7 +88,7 @@ pub fn kill_descendants() {
 
 /// In the child: never returns.
 fn start<T>(
-    given: &HandedOver,
+    (request, stdio): (&Request, &Stdio),
     source: &UnixStream,
     folder: &RunFolder,
     status: &mut File,
@@ -86,7 +98,7 @@ fn start<T>(
     let told = match status
         .write_all(&own.encode())
         .map_err(step("say the pid"))
-        .and_then(|()| confine(&given.request, source, folder, filter))
+        .and_then(|()| confine(request, source, folder, filter))
     {
         Ok(()) => Status::Ready,
         Err((what, error)) => Status::Failed { what: what.into(), errno: error.raw_os_error().unwrap_or(0) },
@@ -94,7 +106,7 @@ fn start<T>(
     if status.write_all(&told.encode()).is_err() || matches!(told, Status::Failed { .. }) {
         sys::exit_now(1);
     }
-    inside::exec(&given.stdio, &given.request, &place(&given.request, folder))
+    inside::exec(stdio, request, &place(request, folder))
 }
 
 fn confine(request: &Request, source: &UnixStream, folder: &RunFolder, filter: &seccompiler::BpfProgram) -> Step {
