@@ -4,7 +4,7 @@ use crate::act::{ActConfig, ActError, ActTask, Acted, act};
 use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
 use async_trait::async_trait;
-use rollmill_grader::{Case, T0Options, parse_cases};
+use rollmill_grader::{Suite, T0Options};
 use rollmill_job::checkpoint::{self, ACTOR, Manifest};
 use rollmill_job::{ItemError, Job, JobError, Run, clock};
 use rollmill_policy::endpoint::Next;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 /// A task ready to be acted on.
 struct Ready {
     task: Task,
-    visible: Arc<Vec<Case>>,
+    visible: Arc<Suite>,
     asserts: Vec<String>,
 }
 
@@ -117,9 +117,9 @@ fn split_key(key: &str) -> (&str, u32) {
 }
 
 fn ready(task: Task) -> Result<Ready, JobError> {
-    let visible = parse_cases(&task.visible_tests)
+    let visible = Suite::parse(&task.entry_point, &task.visible_tests)
         .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
-    let asserts = visible.iter().map(|c| c.to_python(&task.entry_point)).collect();
+    let asserts = visible.shown();
     Ok(Ready { task, visible: Arc::new(visible), asserts })
 }
 
@@ -145,8 +145,7 @@ impl Job for Rollout {
         let tester = VisibleTests {
             sandbox: self.sandbox.clone(),
             places: self.places.clone(),
-            entry_point: ready.task.entry_point.clone(),
-            cases: ready.visible.clone(),
+            suite: ready.visible.clone(),
             options: self.options.clone(),
         };
         let task = ActTask {

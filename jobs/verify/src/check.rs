@@ -31,11 +31,24 @@ impl Decision {
 /// Decides about one candidate. An error is the machine's: try again or stop, but do not reject.
 pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result<Decision, GradeError> {
     if let Some(reason) = &c.unconvertible {
-        // A reference that does not even load is the better reason: its tests may be beyond repair because of it.
-        let broken = c.reference.as_ref().map(|r| load_error(sandbox, r)).transpose()?.flatten();
-        let not_calls = || Decision::rejected("tests_not_literal_calls", reason.clone());
-        return Ok(broken.map_or_else(not_calls, |e| Decision::rejected("reference_fails", e)));
+        return unless_broken(sandbox, c, Decision::rejected("tests_not_literal_calls", reason.clone()));
     }
+    match decide(sandbox, c, config) {
+        Err(e @ (GradeError::Arguments { .. } | GradeError::Task(_))) => {
+            unless_broken(sandbox, c, Decision::rejected("bad_tests", e.to_string()))
+        }
+        decided => decided,
+    }
+}
+
+/// A rejection for its tests, unless the reference does not even load: the better reason, for it may be why they fail.
+fn unless_broken(sandbox: &dyn Sandbox, c: &Candidate, decision: Decision) -> Result<Decision, GradeError> {
+    let reference = c.reference.as_ref().filter(|_| c.kind == "function");
+    let broken = reference.map(|r| load_error(sandbox, r)).transpose()?.flatten();
+    Ok(broken.map_or(decision, |e| Decision::rejected("reference_fails", e)))
+}
+
+fn decide(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result<Decision, GradeError> {
     let Some(reference) = &c.reference else {
         return Ok(Decision::rejected("no_reference", "the source gives no solution to check the tests with".into()));
     };

@@ -16,7 +16,6 @@ pub use config::VerifyConfig;
 pub use split::{duplicates, splits};
 
 use async_trait::async_trait;
-use rollmill_grader::GradeError;
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::{Admission, Candidate, Rejection, Row, Task, TaskSecret, encode};
@@ -74,9 +73,6 @@ impl Job for Verify {
         let decision = decided.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         match decision {
             Ok(decision) => Ok(self.admission(candidate, decision)),
-            Err(e @ (GradeError::Arguments { .. } | GradeError::Task(_))) => {
-                Ok(self.admission(candidate, Decision::rejected("bad_tests", e.to_string())))
-            }
             Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
             Err(e) => Err(ItemError::Stop(e.to_string())),
         }

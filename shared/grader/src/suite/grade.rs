@@ -75,12 +75,23 @@ impl Suite {
         vec![("empty_solution_passes", self.solution("")), ("doing_nothing_passes", self.solution(&idle))]
     }
 
+    /// What a policy reads of visible tests: Python, one text a test.
+    pub fn shown(&self) -> Vec<String> {
+        match self {
+            Suite::Calls { entry_point, cases } => cases.iter().map(|c| c.to_python(entry_point)).collect(),
+            Suite::Written { tests, .. } => tests.tests.iter().map(|text| text.trim().to_owned()).collect(),
+            Suite::Programs { .. } | Suite::Servers { .. } | Suite::Repository(_) => vec![],
+        }
+    }
+
     /// What a policy sees of a result by visible tests; at most 300 characters.
     pub fn visible_output(&self, result: &SuiteResult) -> String {
         match self {
             Suite::Calls { cases, .. } => visible_output(result, cases),
             Suite::Programs { cases, .. } => visible_program_output(result, cases),
-            Suite::Written { .. } | Suite::Servers { .. } | Suite::Repository(_) => {
+            // Without cases nothing but a failure to load has words of its own.
+            Suite::Written { .. } => visible_output(result, &[]),
+            Suite::Servers { .. } | Suite::Repository(_) => {
                 format!("{} of {} visible tests passed.", result.passed, result.total)
             }
         }
