@@ -4,7 +4,7 @@ use crate::act::{ActConfig, ActError, ActTask, Acted, act};
 use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
 use async_trait::async_trait;
-use rollmill_grader::{Suite, T0Options};
+use rollmill_grader::{Bearing, Suite, T0Options};
 use rollmill_job::checkpoint::{self, ACTOR, Manifest};
 use rollmill_job::{ItemError, Job, JobError, Run, clock};
 use rollmill_policy::endpoint::Next;
@@ -22,6 +22,8 @@ struct Ready {
     task: Task,
     visible: Arc<Suite>,
     asserts: Vec<String>,
+    /// As the visible tests are asked: in the orders that the reference survived.
+    options: T0Options,
 }
 
 /// Everything one worker needs.
@@ -39,7 +41,6 @@ pub struct Rollout {
     sandbox: Arc<dyn Sandbox>,
     places: Arc<Semaphore>,
     tasks: HashMap<String, Ready>,
-    options: T0Options,
     concurrency: usize,
 }
 
@@ -68,6 +69,7 @@ impl Rollout {
         let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
         act.context = health.context.map_or(act.context, |served| act.context.min(served));
         let sandbox = rollmill_backend::open(run, config.floor)?;
+        let options = T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Rollout {
             run: run.clone(),
@@ -82,8 +84,10 @@ impl Rollout {
             endpoint,
             sandbox,
             places: Arc::new(Semaphore::new(cores)),
-            tasks: tasks.into_iter().map(|t| Ok((t.task_id.clone(), ready(t)?))).collect::<Result<_, JobError>>()?,
-            options: T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() },
+            tasks: tasks
+                .into_iter()
+                .map(|t| Ok((t.task_id.clone(), ready(t, &options)?)))
+                .collect::<Result<_, JobError>>()?,
             concurrency: args.concurrency.max(1),
         })
     }
@@ -116,11 +120,13 @@ fn split_key(key: &str) -> (&str, u32) {
     (task, sample.parse().unwrap_or(0))
 }
 
-fn ready(task: Task) -> Result<Ready, JobError> {
+fn ready(task: Task, options: &T0Options) -> Result<Ready, JobError> {
     let visible = Suite::parse(&task.entry_point, &task.visible_tests)
         .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
     let asserts = visible.shown();
-    Ok(Ready { task, visible: Arc::new(visible), asserts })
+    let bearing = Bearing::recorded(&task.verified, "visible");
+    let options = bearing.map_or_else(|| options.clone(), |bearing| bearing.options(options));
+    Ok(Ready { task, visible: Arc::new(visible), asserts, options })
 }
 
 /// The tokenizer and chat template that travel with the checkpoint.
@@ -146,7 +152,7 @@ impl Job for Rollout {
             sandbox: self.sandbox.clone(),
             places: self.places.clone(),
             suite: ready.visible.clone(),
-            options: self.options.clone(),
+            options: ready.options.clone(),
         };
         let task = ActTask {
             task_id,

@@ -1,6 +1,6 @@
 //! `score`: trajectories to rewards, by version, set and round.
 //!
-//! In: sealed `trajectories`, `task_secrets`. Out: one reward a trajectory. A new version scores again without a new rollout.
+//! In: sealed `trajectories`, `task_secrets`, and of `tasks` what verification saw. Out: one reward a trajectory. A new version scores again without a new rollout.
 //!
 //! What must hold: the solution is taken from the trajectory's files alone and graded in a fresh sandbox; what is not the
 //! policy's fault has status `infrastructure` and no number; the same inputs give the same canonical columns.
@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use rollmill_grader::{GradeError, Solution, T0Options};
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::Sandbox;
-use rollmill_schema::{Reward, TaskSecret, Trajectory};
+use rollmill_schema::{Reward, Task, TaskSecret, Trajectory};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,13 +135,17 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     }
     let (trajectories, input) = seal::read_sealed::<Trajectory>(&run, &Stage::rollout(&args.split, args.round)).await?;
     let (secrets, tasks) = seal::read_sealed::<TaskSecret>(&run, &Stage::verify()).await?;
+    // What was seen of their references stands with the tasks.
+    let (seen, _) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
+    let seen: HashMap<&str, &str> = seen.iter().map(|t| (t.task_id.as_str(), t.verified.as_str())).collect();
     let wanted: std::collections::HashSet<&str> = trajectories.iter().map(|t| t.task_id.as_str()).collect();
     let mut suites = HashMap::new();
     for secret in secrets.iter().filter(|s| wanted.contains(s.task_id.as_str())) {
         let corrupt = |reason: String| JobError::Corrupt { key: format!("task_secrets {}", secret.task_id), reason };
         let suite = Suites::of(&secret.entry_point, &secret.tests_a, secret.tests_b.as_deref());
         let suite = suite.map_err(|e| corrupt(e.to_string()))?;
-        suites.insert(secret.task_id.clone(), Arc::new(suite));
+        let verified = seen.get(secret.task_id.as_str()).copied().unwrap_or_default();
+        suites.insert(secret.task_id.clone(), Arc::new(suite.verified(verified)));
     }
     let draft = PlanDraft {
         keys: trajectories.iter().map(|t| t.trajectory_id.clone()).collect(),

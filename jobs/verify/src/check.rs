@@ -1,6 +1,7 @@
 //! The checks of one candidate, in the sandbox.
 
 use crate::VerifyConfig;
+use crate::orders::{Asked, Borne};
 use rollmill_grader::reward::Components;
 use rollmill_grader::{
     Case, CaseOutcome, GradeError, RewardConfig, Solution, Suite, SuiteResult, T0Options, Value, grade, pass_rate,
@@ -59,26 +60,20 @@ fn decide(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result
     if let Some(shown) = shown_hidden_test(&suites) {
         return Ok(Decision::rejected("hidden_test_is_visible", shown));
     }
-    let options =
-        |seed| T0Options { per_call: Duration::from_secs_f64(config.call_seconds), seed, ..T0Options::default() };
+    let options = || T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() };
     let Some(a) = suites.iter().find(|(name, _)| *name == "a").map(|(_, a)| a) else {
         return Ok(Decision::rejected("bad_tests", "tests a: there are none".into()));
     };
     // One solution, whatever asks it: tests B of a repository may be calls of a function in it.
     let reference = a.solution(reference);
-    let mut isolation = serde_json::Value::Null;
-    for repeat in 0..config.repeats.max(1) {
-        for suite in joined(&suites) {
-            let result = suite.grade(sandbox, &reference, &options(u64::from(repeat)))?;
-            if result.passed < result.total {
-                return Ok(reference_fails(&result, repeat));
-            }
-            isolation = result.isolation;
-        }
-    }
+    let asked = Asked { sandbox, reference: &reference, options: options(), repeats: config.repeats };
+    let Borne { bearings, isolation } = match asked.all(&suites)? {
+        Ok(borne) => borne,
+        Err(decision) => return Ok(decision),
+    };
     for (name, suite) in suites.iter().filter(|(name, _)| *name != "visible") {
         for (reason, solution) in suite.idle_solutions() {
-            let result = suite.grade(sandbox, &solution, &options(0))?;
+            let result = suite.grade(sandbox, &solution, &options())?;
             if result.passed > 0 && earns(&result) {
                 return Ok(Decision::rejected(
                     reason,
@@ -90,7 +85,10 @@ fn decide(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result
     let counts: serde_json::Map<_, _> =
         suites.iter().map(|(n, suite)| ((*n).to_string(), json!(suite.inputs().len()))).collect();
     let tier = a.tier().name();
-    let verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation, "tier": tier });
+    let mut verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation, "tier": tier });
+    if !bearings.is_empty() {
+        verified["bearing"] = json!(bearings);
+    }
     Ok(Decision { reason: None, detail: String::new(), verified })
 }
 
@@ -103,18 +101,6 @@ fn suites_of(c: &Candidate) -> Result<Vec<(&'static str, Suite)>, String> {
     }
     suites.retain(|(_, suite)| !suite.is_empty());
     Ok(suites)
-}
-
-/// The same tests in as few suites as they can be asked in.
-fn joined(suites: &[(&'static str, Suite)]) -> Vec<Suite> {
-    let mut all: Vec<Suite> = Vec::new();
-    for (_, suite) in suites {
-        match (all.last_mut(), suite) {
-            (Some(Suite::Calls { cases, .. }), Suite::Calls { cases: more, .. }) => cases.extend(more.iter().cloned()),
-            _ => all.push(suite.clone()),
-        }
-    }
-    all
 }
 
 /// A hidden test whose input a policy would see, if there is one.
@@ -142,16 +128,4 @@ fn earns(result: &SuiteResult) -> bool {
     let components =
         Components { compiles: f64::from(u8::from(result.compiled)), tests_a: rate, tests_b: None, style: 0.0 };
     RewardConfig::default().total(&components) > 0.0
-}
-
-fn reference_fails(result: &SuiteResult, repeat: u32) -> Decision {
-    let failing = result.verdicts.iter().find(|v| v.outcome != CaseOutcome::Passed);
-    let reason = match failing.map(|v| v.outcome) {
-        Some(CaseOutcome::Timeout) => "reference_hangs",
-        _ if repeat > 0 => "reference_unstable",
-        _ => "reference_fails",
-    };
-    let what = result.import_error.clone().or_else(|| failing.map(|v| format!("test {}: {}", v.index, v.detail)));
-    let detail = format!("{} of {} tests pass; {}", result.passed, result.total, what.unwrap_or_default());
-    Decision::rejected(reason, detail)
 }

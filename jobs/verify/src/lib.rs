@@ -1,14 +1,15 @@
 //! `verify`: candidates to tasks, their secrets, and rejections with reasons.
 //!
 //! In: sealed `candidates`. Out: one admission a candidate; `tasks`, `task_secrets` and `rejections` follow from it. A task is
-//! admitted when its reference passes all of its tests every time, in shuffled order, in the sandbox, while doing nothing
-//! and an empty solution earn 0. What needs the whole set (exact duplicates, the split by group) is decided in the plan.
+//! admitted when its reference passes all of its tests every time, in the sandbox, while doing nothing and an empty solution
+//! earn 0; which orders of calls its reference survives is recorded, and solutions are asked in them. What needs the whole set (exact duplicates, the split by group) is decided in the plan.
 //!
 //! What must hold: no group lies in two splits; what is for evaluation only never lands in `train`; a failure of the
 //! machine is no reason to reject a task.
 
 mod check;
 mod config;
+mod orders;
 mod split;
 
 pub use check::{Decision, check};
