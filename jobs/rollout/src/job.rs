@@ -1,10 +1,11 @@
 //! The job side of a rollout: one key, one trajectory.
 
-use crate::act::{ActConfig, ActError, ActTask, Acted, act};
+use crate::act::{ActConfig, ActError, Acted, act};
+use crate::ready::Ready;
 use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
 use async_trait::async_trait;
-use rollmill_grader::{Bearing, Suite, T0Options};
+use rollmill_grader::T0Options;
 use rollmill_job::checkpoint::{self, ACTOR, Manifest};
 use rollmill_job::{ItemError, Job, JobError, Run, clock};
 use rollmill_policy::endpoint::Next;
@@ -16,15 +17,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-
-/// A task ready to be acted on.
-struct Ready {
-    task: Task,
-    visible: Arc<Suite>,
-    asserts: Vec<String>,
-    /// As the visible tests are asked: in the orders that the reference survived.
-    options: T0Options,
-}
 
 /// Everything one worker needs.
 pub struct Rollout {
@@ -86,7 +78,7 @@ impl Rollout {
             places: Arc::new(Semaphore::new(cores)),
             tasks: tasks
                 .into_iter()
-                .map(|t| Ok((t.task_id.clone(), ready(t, &options)?)))
+                .map(|t| Ok((t.task_id.clone(), Ready::of(t, &options)?)))
                 .collect::<Result<_, JobError>>()?,
             concurrency: args.concurrency.max(1),
         })
@@ -120,15 +112,6 @@ fn split_key(key: &str) -> (&str, u32) {
     (task, sample.parse().unwrap_or(0))
 }
 
-fn ready(task: Task, options: &T0Options) -> Result<Ready, JobError> {
-    let visible = Suite::parse(&task.entry_point, &task.visible_tests)
-        .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
-    let asserts = visible.shown();
-    let bearing = Bearing::recorded(&task.verified, "visible");
-    let options = bearing.map_or_else(|| options.clone(), |bearing| bearing.options(options));
-    Ok(Ready { task, visible: Arc::new(visible), asserts, options })
-}
-
 /// The tokenizer and chat template that travel with the checkpoint.
 async fn tokenizer(run: &Run, manifest: &Manifest) -> Result<(Tokenizer, Chat), JobError> {
     let bad = |reason: String| JobError::Config { place: format!("checkpoint {}", manifest.id()), reason };
@@ -154,16 +137,11 @@ impl Job for Rollout {
             suite: ready.visible.clone(),
             options: ready.options.clone(),
         };
-        let task = ActTask {
-            task_id,
-            question: &ready.task.instruction,
-            entry_point: &ready.task.entry_point,
-            visible_asserts: &ready.asserts,
-        };
+        let task = ready.act_task();
         let seed = blank.provenance.seed as u64;
         let acted = act(&self.endpoint, &self.tokenizer, &self.chat, &self.act, &task, seed, &tester).await;
         match acted {
-            Ok(acted) => Ok(filled(blank, acted)),
+            Ok(acted) => Ok(filled(blank, acted, &ready.file)),
             // The client has already retried with back-off. If the endpoint answers otherwise, this item is the poison.
             Err(ActError::Endpoint(e)) if e.is_transient() => match self.endpoint.health().await {
                 Ok(_) => Err(ItemError::Retry(e.to_string())),
@@ -194,7 +172,8 @@ fn sort(error: ActError) -> ItemError {
     }
 }
 
-fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
+/// The row of what a policy did; its last code is the file `file`.
+pub(crate) fn filled(blank: Trajectory, acted: Acted, file: &str) -> Trajectory {
     let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
     let mut said: Vec<&str> = acted.steps.iter().map(|s| s.reasoning.trim()).filter(|r| !r.is_empty()).collect();
     said.dedup();
@@ -214,7 +193,7 @@ fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
         plan: acted.plan,
         reasoning,
         steps: steps.collect(),
-        final_files: serde_json::json!({ "solution.py": acted.final_code }).to_string(),
+        final_files: serde_json::json!({ file: acted.final_code }).to_string(),
         token_ids: acted.tokens.into_iter().map(|t| t as i32).collect(),
         trainable: acted.trainable,
         log_probs: acted.log_probs,

@@ -9,6 +9,7 @@ use rollmill_grader::{
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::Reward;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What a task is graded by.
 #[derive(Clone, Debug)]
@@ -37,6 +38,16 @@ impl Suites {
     /// The same, asked in the orders that the reference survived, by the JSON in which verification says what it saw.
     pub fn verified(self, verified: &str) -> Suites {
         Suites { bearings: ["a", "b"].map(|suite| Bearing::recorded(verified, suite)), ..self }
+    }
+
+    /// The solution that a trajectory left, from the JSON of its files by path. A file that is not there is an empty one, which
+    /// earns nothing; what changes a repository is all of them.
+    pub fn solution(&self, final_files: &str) -> Result<Solution, serde_json::Error> {
+        let mut files: BTreeMap<String, String> = serde_json::from_str(final_files)?;
+        Ok(match self.a.file() {
+            Some(file) => self.a.solution(&files.remove(&file).unwrap_or_default()),
+            None => self.a.solution(final_files),
+        })
     }
 
     /// Whether a verdict by these cannot be forged: one of them is at tier T0 or T1.

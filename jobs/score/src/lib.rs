@@ -12,7 +12,7 @@ pub use config::ScoreConfig;
 pub use graded::{Graded, Suites, grade_solution};
 
 use async_trait::async_trait;
-use rollmill_grader::{GradeError, Solution, T0Options};
+use rollmill_grader::{GradeError, T0Options};
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::{Reward, Task, TaskSecret, Trajectory};
@@ -62,7 +62,7 @@ impl Score {
             sample: t.sample,
             version: self.config.version.clone(),
             status: "infrastructure".into(),
-            tier: "T0".into(),
+            tier: self.suites.get(&t.task_id).map_or("T0", |suites| suites.a.tier().name()).into(),
             step_rewards: "[]".into(),
             verdicts: "[]".into(),
             isolation: serde_json::to_string(self.sandbox.level()).unwrap_or_default(),
@@ -82,17 +82,16 @@ impl Job for Score {
             return Ok(self.blank(t));
         }
         let suites = self.suites.get(&t.task_id).ok_or_else(|| ItemError::Stop("the task has no secrets".into()))?;
-        let files: HashMap<String, String> = serde_json::from_str(&t.final_files)
+        let solution = suites
+            .solution(&t.final_files)
             .map_err(|e| ItemError::Stop(format!("final_files of {key} is no JSON object of texts ({e})")))?;
-        let source = files.get("solution.py").cloned().unwrap_or_default();
         let options = T0Options {
             per_call: Duration::from_secs_f64(self.config.call_seconds),
             seed: t.provenance.seed as u64,
             ..T0Options::default()
         };
         let (sandbox, suites, reward) = (self.sandbox.clone(), suites.clone(), self.config.reward);
-        let work =
-            move || grade_solution(sandbox.as_ref(), &Solution::from_source(&source), &suites, &reward, &options);
+        let work = move || grade_solution(sandbox.as_ref(), &solution, &suites, &reward, &options);
         let graded = tokio::task::spawn_blocking(work).await;
         match graded.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic())) {
             Ok(graded) => Ok(graded.into_reward(self.blank(t), t.steps.len())),

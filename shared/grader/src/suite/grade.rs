@@ -4,7 +4,9 @@ use super::Suite;
 use crate::t0::{
     self, Bearing, GradeError, Solution, SolutionError, SuiteResult, T0Options, grade_tests, visible_output,
 };
-use crate::t1::{Language, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output};
+use crate::t1::{
+    Language, ProgramCase, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output,
+};
 use crate::t2::T2Options;
 use rollmill_sandbox::Sandbox;
 
@@ -72,6 +74,15 @@ impl Suite {
         }
     }
 
+    /// The file that a solution of one file is; none where it is changes to a repository.
+    pub fn file(&self) -> Option<String> {
+        match self {
+            Suite::Calls { .. } | Suite::Written { .. } => Some(Solution::from_source("").main),
+            Suite::Programs { language, .. } | Suite::Servers { language, .. } => Some(language.main_file()),
+            Suite::Repository(_) => None,
+        }
+    }
+
     /// A solution from one text: the file of a function or program, or, of a repository, a JSON object of changed files.
     pub fn solution(&self, text: &str) -> Solution {
         match self {
@@ -109,12 +120,13 @@ impl Suite {
         vec![("empty_solution_passes", self.solution("")), ("doing_nothing_passes", self.solution(&idle))]
     }
 
-    /// What a policy reads of visible tests: Python, one text a test.
+    /// What a policy reads of visible tests, one text a test: Python, or what a program reads and writes.
     pub fn shown(&self) -> Vec<String> {
         match self {
             Suite::Calls { entry_point, cases } => cases.iter().map(|c| c.to_python(entry_point)).collect(),
             Suite::Written { tests, .. } => tests.tests.iter().map(|text| text.trim().to_owned()).collect(),
-            Suite::Programs { .. } | Suite::Servers { .. } | Suite::Repository(_) => vec![],
+            Suite::Programs { cases, .. } => cases.iter().map(ProgramCase::shown).collect(),
+            Suite::Servers { .. } | Suite::Repository(_) => vec![],
         }
     }
 
