@@ -11,7 +11,7 @@ mod record;
 mod sequence;
 mod walk;
 
-pub use config::ActConfig;
+pub use config::{ActConfig, ProgramWording};
 pub use record::{Acted, Message, Phase, StepRecord, StopReason};
 pub use walk::act;
 
@@ -26,8 +26,19 @@ pub struct ActTask<'a> {
     pub question: &'a str,
     /// Name of the function asked for.
     pub entry_point: &'a str,
-    /// Visible tests as Python: `assert f(1) == 2`.
-    pub visible_asserts: &'a [String],
+    /// Visible tests as texts: `assert f(1) == 2`.
+    pub visible_tests: &'a [String],
+    /// What is asked for, where it is no Python function.
+    pub program: Option<Program<'a>>,
+}
+
+/// A program of one file.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// Its language, as a block of code names it.
+    pub language: &'a str,
+    /// The file that the code becomes.
+    pub file: &'a str,
 }
 
 /// Runs the visible tests on an attempt's code.

@@ -1,10 +1,11 @@
 //! The job side of a rollout: one key, one trajectory.
 
-use crate::act::{ActConfig, ActError, ActTask, Acted, act};
+use crate::act::{ActConfig, ActError, Acted, act};
+use crate::ready::Ready;
 use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
 use async_trait::async_trait;
-use rollmill_grader::{Case, T0Options, parse_cases};
+use rollmill_grader::T0Options;
 use rollmill_job::checkpoint::{self, ACTOR, Manifest};
 use rollmill_job::{ItemError, Job, JobError, Run, clock};
 use rollmill_policy::endpoint::Next;
@@ -16,13 +17,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-
-/// A task ready to be acted on.
-struct Ready {
-    task: Task,
-    visible: Arc<Vec<Case>>,
-    asserts: Vec<String>,
-}
 
 /// Everything one worker needs.
 pub struct Rollout {
@@ -39,7 +33,6 @@ pub struct Rollout {
     sandbox: Arc<dyn Sandbox>,
     places: Arc<Semaphore>,
     tasks: HashMap<String, Ready>,
-    options: T0Options,
     concurrency: usize,
 }
 
@@ -68,6 +61,7 @@ impl Rollout {
         let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
         act.context = health.context.map_or(act.context, |served| act.context.min(served));
         let sandbox = rollmill_backend::open(run, config.floor)?;
+        let options = T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Rollout {
             run: run.clone(),
@@ -82,8 +76,10 @@ impl Rollout {
             endpoint,
             sandbox,
             places: Arc::new(Semaphore::new(cores)),
-            tasks: tasks.into_iter().map(|t| Ok((t.task_id.clone(), ready(t)?))).collect::<Result<_, JobError>>()?,
-            options: T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() },
+            tasks: tasks
+                .into_iter()
+                .map(|t| Ok((t.task_id.clone(), Ready::of(t, &options)?)))
+                .collect::<Result<_, JobError>>()?,
             concurrency: args.concurrency.max(1),
         })
     }
@@ -116,13 +112,6 @@ fn split_key(key: &str) -> (&str, u32) {
     (task, sample.parse().unwrap_or(0))
 }
 
-fn ready(task: Task) -> Result<Ready, JobError> {
-    let visible = parse_cases(&task.visible_tests)
-        .map_err(|e| JobError::Corrupt { key: format!("task {}", task.task_id), reason: e.to_string() })?;
-    let asserts = visible.iter().map(|c| c.to_python(&task.entry_point)).collect();
-    Ok(Ready { task, visible: Arc::new(visible), asserts })
-}
-
 /// The tokenizer and chat template that travel with the checkpoint.
 async fn tokenizer(run: &Run, manifest: &Manifest) -> Result<(Tokenizer, Chat), JobError> {
     let bad = |reason: String| JobError::Config { place: format!("checkpoint {}", manifest.id()), reason };
@@ -145,20 +134,14 @@ impl Job for Rollout {
         let tester = VisibleTests {
             sandbox: self.sandbox.clone(),
             places: self.places.clone(),
-            entry_point: ready.task.entry_point.clone(),
-            cases: ready.visible.clone(),
-            options: self.options.clone(),
+            suite: ready.visible.clone(),
+            options: ready.options.clone(),
         };
-        let task = ActTask {
-            task_id,
-            question: &ready.task.instruction,
-            entry_point: &ready.task.entry_point,
-            visible_asserts: &ready.asserts,
-        };
+        let task = ready.act_task();
         let seed = blank.provenance.seed as u64;
         let acted = act(&self.endpoint, &self.tokenizer, &self.chat, &self.act, &task, seed, &tester).await;
         match acted {
-            Ok(acted) => Ok(filled(blank, acted)),
+            Ok(acted) => Ok(filled(blank, acted, &ready.file)),
             // The client has already retried with back-off. If the endpoint answers otherwise, this item is the poison.
             Err(ActError::Endpoint(e)) if e.is_transient() => match self.endpoint.health().await {
                 Ok(_) => Err(ItemError::Retry(e.to_string())),
@@ -189,7 +172,8 @@ fn sort(error: ActError) -> ItemError {
     }
 }
 
-fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
+/// The row of what a policy did; its last code is the file `file`.
+pub(crate) fn filled(blank: Trajectory, acted: Acted, file: &str) -> Trajectory {
     let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
     let mut said: Vec<&str> = acted.steps.iter().map(|s| s.reasoning.trim()).filter(|r| !r.is_empty()).collect();
     said.dedup();
@@ -209,7 +193,7 @@ fn filled(blank: Trajectory, acted: Acted) -> Trajectory {
         plan: acted.plan,
         reasoning,
         steps: steps.collect(),
-        final_files: serde_json::json!({ "solution.py": acted.final_code }).to_string(),
+        final_files: serde_json::json!({ file: acted.final_code }).to_string(),
         token_ids: acted.tokens.into_iter().map(|t| t as i32).collect(),
         trainable: acted.trainable,
         log_probs: acted.log_probs,

@@ -1,7 +1,8 @@
 //! `rollout`: a policy acts on tasks; its trajectories are the `trajectories` table, by set and round.
 //!
 //! In: sealed `tasks` (never `task_secrets`: this job needs no right to read them), a committed checkpoint's tokenizer, and an
-//! endpoint that says it serves that checkpoint. Out: one trajectory for every task and sample of the set.
+//! endpoint that says it serves that checkpoint. Out: one trajectory for every task and sample of the set whose answer is one
+//! file: a function, a program, a server.
 //!
 //! What must hold: seeds derive from run, round, set, task and sample alone; one failed trajectory ends nothing, and a failure
 //! that is not the policy's becomes a row with an error class, never a bad trajectory.
@@ -10,11 +11,15 @@ pub mod act;
 mod config;
 mod endpoint;
 mod job;
+#[cfg(test)]
+mod programs_test;
+mod ready;
 mod tester;
 
 pub use config::{RolloutConfig, RolloutSet, TRAIN, When};
 
 use job::Rollout;
+use ready::of_one_file;
 use rollmill_job::{Exit, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, checkpoint, env, seal, work};
 use rollmill_schema::Task;
 
@@ -58,9 +63,11 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {policy_round}") };
     let manifest = checkpoint::last_of_round(&run, policy_round).await?.ok_or_else(absent)?;
     let (tasks, input) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
-    let (tasks, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|t| t.kind == "function");
-    if !others.is_empty() && !run.quiet {
-        eprintln!("rollout: {} tasks are no functions and are left out: a policy cannot act on them yet", others.len());
+    let (tasks, left_out) = of_one_file(tasks);
+    for (kind, count) in left_out.iter().filter(|_| !run.quiet) {
+        eprintln!(
+            "rollout: {count} tasks of kind {kind} are left out: a policy answers with one file, and they need more"
+        );
     }
     let tasks = set.pick(tasks, args.round);
     if tasks.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::act::{Tested, Tester, TesterError};
 use async_trait::async_trait;
-use rollmill_grader::{Case, GradeError, Solution, T0Options, grade, visible_output};
+use rollmill_grader::{GradeError, Suite, T0Options};
 use rollmill_policy::endpoint::Next;
 use rollmill_sandbox::Sandbox;
 use std::sync::Arc;
@@ -15,10 +15,8 @@ pub struct VisibleTests {
     pub sandbox: Arc<dyn Sandbox>,
     /// Sandboxes at once on this machine: more than cores would turn honest solutions into time-outs.
     pub places: Arc<Semaphore>,
-    /// Name of the function.
-    pub entry_point: String,
-    /// The cases a policy may see.
-    pub cases: Arc<Vec<Case>>,
+    /// The tests a policy may see.
+    pub suite: Arc<Suite>,
     /// Limits.
     pub options: T0Options,
 }
@@ -28,15 +26,15 @@ impl Tester for VisibleTests {
     async fn test(&self, code: &str) -> Result<Tested, TesterError> {
         let gone = |e: String| TesterError { message: e, next: Next::Stop };
         let _place = self.places.acquire().await.map_err(|e| gone(e.to_string()))?;
-        let (sandbox, cases, options) = (self.sandbox.clone(), self.cases.clone(), self.options.clone());
-        let (entry, solution) = (self.entry_point.clone(), Solution::from_source(code));
+        let (sandbox, suite, options) = (self.sandbox.clone(), self.suite.clone(), self.options.clone());
+        let solution = suite.solution(code);
         let started = Instant::now();
-        let work = move || grade(sandbox.as_ref(), &solution, &entry, &cases, &options);
+        let work = move || suite.grade(sandbox.as_ref(), &solution, &options);
         let graded = tokio::task::spawn_blocking(work).await.map_err(|e| gone(e.to_string()))?;
         let result = graded.map_err(|e| TesterError { message: e.to_string(), next: next(&e) })?;
         Ok(Tested {
             passed: result.compiled && result.import_error.is_none() && result.passed == result.total,
-            text: visible_output(&result, &self.cases),
+            text: self.suite.visible_output(&result),
             ms: started.elapsed().as_millis() as u64,
             facts: serde_json::json!({ "passed": result.passed, "total": result.total }),
         })

@@ -3,11 +3,13 @@
 use rollmill_grader::reward::Components;
 use rollmill_grader::style::style;
 use rollmill_grader::{
-    CaseVerdict, GradeError, RewardConfig, Solution, Suite, SuiteError, SuiteResult, T0Options, Tier, pass_rate,
+    Bearing, CaseVerdict, GradeError, RewardConfig, Solution, Suite, SuiteError, SuiteResult, T0Options, Tier,
+    pass_rate,
 };
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::Reward;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What a task is graded by.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Suites {
     pub a: Suite,
     /// Independent tests B.
     pub b: Option<Suite>,
+    /// What the reference bears of tests A and B; where that is not known they are asked as the options say.
+    bearings: [Option<Bearing>; 2],
 }
 
 impl Suites {
@@ -27,6 +31,22 @@ impl Suites {
             entry_point: entry_point.into(),
             a: Suite::parse(entry_point, tests_a)?,
             b: tests_b.map(|b| Suite::parse(entry_point, b)).transpose()?,
+            bearings: [None; 2],
+        })
+    }
+
+    /// The same, asked in the orders that the reference survived, by the JSON in which verification says what it saw.
+    pub fn verified(self, verified: &str) -> Suites {
+        Suites { bearings: ["a", "b"].map(|suite| Bearing::recorded(verified, suite)), ..self }
+    }
+
+    /// The solution that a trajectory left, from the JSON of its files by path. A file that is not there is an empty one, which
+    /// earns nothing; what changes a repository is all of them.
+    pub fn solution(&self, final_files: &str) -> Result<Solution, serde_json::Error> {
+        let mut files: BTreeMap<String, String> = serde_json::from_str(final_files)?;
+        Ok(match self.a.file() {
+            Some(file) => self.a.solution(&files.remove(&file).unwrap_or_default()),
+            None => self.a.solution(final_files),
         })
     }
 
@@ -95,8 +115,9 @@ pub fn grade_solution(
     reward: &RewardConfig,
     options: &T0Options,
 ) -> Result<Graded, GradeError> {
-    let a = suites.a.grade(sandbox, solution, options)?;
-    let b = suites.b.as_ref().map(|b| b.grade(sandbox, solution, options)).transpose()?;
+    let [of_a, of_b] = suites.bearings.map(|bearing| bearing.map_or_else(|| options.clone(), |b| b.options(options)));
+    let a = suites.a.grade(sandbox, solution, &of_a)?;
+    let b = suites.b.as_ref().map(|b| b.grade(sandbox, solution, &of_b)).transpose()?;
     let rate = |r: &SuiteResult| pass_rate(r.passed, r.total);
     let components = Components {
         compiles: f64::from(u8::from(a.compiled)),

@@ -1,6 +1,6 @@
 //! `score`: trajectories to rewards, by version, set and round.
 //!
-//! In: sealed `trajectories`, `task_secrets`. Out: one reward a trajectory. A new version scores again without a new rollout.
+//! In: sealed `trajectories`, `task_secrets`, and of `tasks` what verification saw. Out: one reward a trajectory. A new version scores again without a new rollout.
 //!
 //! What must hold: the solution is taken from the trajectory's files alone and graded in a fresh sandbox; what is not the
 //! policy's fault has status `infrastructure` and no number; the same inputs give the same canonical columns.
@@ -12,10 +12,10 @@ pub use config::ScoreConfig;
 pub use graded::{Graded, Suites, grade_solution};
 
 use async_trait::async_trait;
-use rollmill_grader::{GradeError, Solution, T0Options};
+use rollmill_grader::{GradeError, T0Options};
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::Sandbox;
-use rollmill_schema::{Reward, TaskSecret, Trajectory};
+use rollmill_schema::{Reward, Task, TaskSecret, Trajectory};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Score {
             sample: t.sample,
             version: self.config.version.clone(),
             status: "infrastructure".into(),
-            tier: "T0".into(),
+            tier: self.suites.get(&t.task_id).map_or("T0", |suites| suites.a.tier().name()).into(),
             step_rewards: "[]".into(),
             verdicts: "[]".into(),
             isolation: serde_json::to_string(self.sandbox.level()).unwrap_or_default(),
@@ -82,17 +82,16 @@ impl Job for Score {
             return Ok(self.blank(t));
         }
         let suites = self.suites.get(&t.task_id).ok_or_else(|| ItemError::Stop("the task has no secrets".into()))?;
-        let files: HashMap<String, String> = serde_json::from_str(&t.final_files)
+        let solution = suites
+            .solution(&t.final_files)
             .map_err(|e| ItemError::Stop(format!("final_files of {key} is no JSON object of texts ({e})")))?;
-        let source = files.get("solution.py").cloned().unwrap_or_default();
         let options = T0Options {
             per_call: Duration::from_secs_f64(self.config.call_seconds),
             seed: t.provenance.seed as u64,
             ..T0Options::default()
         };
         let (sandbox, suites, reward) = (self.sandbox.clone(), suites.clone(), self.config.reward);
-        let work =
-            move || grade_solution(sandbox.as_ref(), &Solution::from_source(&source), &suites, &reward, &options);
+        let work = move || grade_solution(sandbox.as_ref(), &solution, &suites, &reward, &options);
         let graded = tokio::task::spawn_blocking(work).await;
         match graded.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic())) {
             Ok(graded) => Ok(graded.into_reward(self.blank(t), t.steps.len())),
@@ -135,13 +134,17 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     }
     let (trajectories, input) = seal::read_sealed::<Trajectory>(&run, &Stage::rollout(&args.split, args.round)).await?;
     let (secrets, tasks) = seal::read_sealed::<TaskSecret>(&run, &Stage::verify()).await?;
+    // What was seen of their references stands with the tasks.
+    let (seen, _) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
+    let seen: HashMap<&str, &str> = seen.iter().map(|t| (t.task_id.as_str(), t.verified.as_str())).collect();
     let wanted: std::collections::HashSet<&str> = trajectories.iter().map(|t| t.task_id.as_str()).collect();
     let mut suites = HashMap::new();
     for secret in secrets.iter().filter(|s| wanted.contains(s.task_id.as_str())) {
         let corrupt = |reason: String| JobError::Corrupt { key: format!("task_secrets {}", secret.task_id), reason };
         let suite = Suites::of(&secret.entry_point, &secret.tests_a, secret.tests_b.as_deref());
         let suite = suite.map_err(|e| corrupt(e.to_string()))?;
-        suites.insert(secret.task_id.clone(), Arc::new(suite));
+        let verified = seen.get(secret.task_id.as_str()).copied().unwrap_or_default();
+        suites.insert(secret.task_id.clone(), Arc::new(suite.verified(verified)));
     }
     let draft = PlanDraft {
         keys: trajectories.iter().map(|t| t.trajectory_id.clone()).collect(),

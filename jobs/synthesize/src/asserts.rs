@@ -1,5 +1,7 @@
-//! Candidates whose tests are written as asserts: turned into calls by Python's `ast`, all of a source at once.
+//! Candidates whose tests are written as asserts: turned into calls by Python's `ast`, all of a source at once. What are no
+//! literal calls stay as they were written.
 
+use crate::written;
 use rollmill_grader::asserts::{AssertSource, CaseText, convert_asserts};
 use rollmill_grader::{Case, render_cases};
 use rollmill_schema::Candidate;
@@ -12,9 +14,11 @@ pub struct Pending {
     pub shown: usize,
     pub tests_a: AssertSource,
     pub tests_b: Option<AssertSource>,
+    /// What runs before tests that stay as they were written.
+    pub before_tests: String,
 }
 
-/// Converts all; a candidate whose tests are no literal calls says so in `unconvertible`.
+/// Converts all; a candidate whose tests are neither literal calls nor can run as they are says so in `unconvertible`.
 pub fn convert(python: &Path, pending: Vec<Pending>) -> Result<Vec<Candidate>, String> {
     let sources: Vec<AssertSource> =
         pending.iter().flat_map(|p| std::iter::once(&p.tests_a).chain(&p.tests_b)).cloned().collect();
@@ -26,7 +30,7 @@ pub fn convert(python: &Path, pending: Vec<Pending>) -> Result<Vec<Candidate>, S
         let (a, b) = (next(), p.tests_b.is_some().then(&mut next));
         p.candidate.tests_a = "[]".into();
         p.candidate.visible_tests = "[]".into();
-        if let Err(reason) = fill(&mut p, a, b) {
+        if let Err(reason) = fill(&mut p, a, b).or_else(|reason| written::keep(&mut p, &reason)) {
             p.candidate.unconvertible = Some(reason);
         }
         candidates.push(p.candidate);
@@ -38,9 +42,8 @@ type Answer = Result<Vec<CaseText>, String>;
 
 fn fill(p: &mut Pending, a: Answer, b: Option<Answer>) -> Result<(), String> {
     let a = a?;
-    let c = &mut p.candidate;
-    if let (true, Some(first)) = (c.entry_point.is_empty(), a.first()) {
-        c.entry_point.clone_from(&first.entry_point);
+    if let (true, Some(first)) = (p.candidate.entry_point.is_empty(), a.first()) {
+        p.candidate.entry_point.clone_from(&first.entry_point);
     }
     let written = a.iter().map(|t| t.test).max().unwrap_or(0) + 1;
     let shown = p.shown.min(written.saturating_sub(1));
@@ -48,12 +51,13 @@ fn fill(p: &mut Pending, a: Answer, b: Option<Answer>) -> Result<(), String> {
     if hidden.is_empty() {
         return Err("no hidden test is left".into());
     }
-    c.visible_tests = render(&visible)?;
-    c.tests_a = render(&hidden)?;
-    // Tests B that cannot be converted are left out: A alone still grades.
-    if let Some(Ok(b)) = b.filter(|b| b.as_ref().is_ok_and(|b| !b.is_empty())) {
-        c.tests_b = Some(render(&b.iter().collect::<Vec<_>>())?);
-    }
+    let (visible, hidden) = (render(&visible)?, render(&hidden)?);
+    (p.candidate.visible_tests, p.candidate.tests_a) = (visible, hidden);
+    p.candidate.tests_b = match b {
+        Some(Ok(b)) if !b.is_empty() => Some(render(&b.iter().collect::<Vec<_>>())?),
+        Some(Err(_)) => written::tests_b(p),
+        _ => None,
+    };
     Ok(())
 }
 

@@ -30,5 +30,5 @@ pub fn parse(mut object: Map<String, Value>) -> Result<Pending, String> {
         ..Candidate::default()
     };
     let tests_a = AssertSource { setup: String::new(), tests: vec![test], entry_point: Some(entry_point) };
-    Ok(Pending { candidate, shown: 0, tests_a, tests_b: None })
+    Ok(Pending { candidate, shown: 0, tests_a, tests_b: None, before_tests: prompt })
 }

@@ -14,6 +14,7 @@ mod lines;
 mod mbpp;
 mod simple;
 mod source;
+mod written;
 
 pub use config::{Kind, Source, SynthesizeConfig};
 pub use simple::parse_task;

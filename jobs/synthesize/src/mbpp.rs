@@ -33,5 +33,5 @@ pub fn parse(mut object: Map<String, Value>) -> Result<Pending, String> {
     };
     let source = |tests: Vec<String>| AssertSource { setup: setup.clone(), tests, entry_point: None };
     let tests_b = (!challenge.is_empty()).then(|| source(challenge));
-    Ok(Pending { candidate, shown: 1, tests_a: source(tests), tests_b })
+    Ok(Pending { candidate, shown: 1, tests_a: source(tests), tests_b, before_tests: setup.clone() })
 }

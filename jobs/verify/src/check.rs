@@ -1,6 +1,7 @@
 //! The checks of one candidate, in the sandbox.
 
 use crate::VerifyConfig;
+use crate::orders::{Asked, Borne};
 use rollmill_grader::reward::Components;
 use rollmill_grader::{
     Case, CaseOutcome, GradeError, RewardConfig, Solution, Suite, SuiteResult, T0Options, Value, grade, pass_rate,
@@ -31,11 +32,24 @@ impl Decision {
 /// Decides about one candidate. An error is the machine's: try again or stop, but do not reject.
 pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result<Decision, GradeError> {
     if let Some(reason) = &c.unconvertible {
-        // A reference that does not even load is the better reason: its tests may be beyond repair because of it.
-        let broken = c.reference.as_ref().map(|r| load_error(sandbox, r)).transpose()?.flatten();
-        let not_calls = || Decision::rejected("tests_not_literal_calls", reason.clone());
-        return Ok(broken.map_or_else(not_calls, |e| Decision::rejected("reference_fails", e)));
+        return unless_broken(sandbox, c, Decision::rejected("tests_not_literal_calls", reason.clone()));
     }
+    match decide(sandbox, c, config) {
+        Err(e @ (GradeError::Arguments { .. } | GradeError::Task(_))) => {
+            unless_broken(sandbox, c, Decision::rejected("bad_tests", e.to_string()))
+        }
+        decided => decided,
+    }
+}
+
+/// A rejection for its tests, unless the reference does not even load: the better reason, for it may be why they fail.
+fn unless_broken(sandbox: &dyn Sandbox, c: &Candidate, decision: Decision) -> Result<Decision, GradeError> {
+    let reference = c.reference.as_ref().filter(|_| c.kind == "function");
+    let broken = reference.map(|r| load_error(sandbox, r)).transpose()?.flatten();
+    Ok(broken.map_or(decision, |e| Decision::rejected("reference_fails", e)))
+}
+
+fn decide(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Result<Decision, GradeError> {
     let Some(reference) = &c.reference else {
         return Ok(Decision::rejected("no_reference", "the source gives no solution to check the tests with".into()));
     };
@@ -46,26 +60,20 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
     if let Some(shown) = shown_hidden_test(&suites) {
         return Ok(Decision::rejected("hidden_test_is_visible", shown));
     }
-    let options =
-        |seed| T0Options { per_call: Duration::from_secs_f64(config.call_seconds), seed, ..T0Options::default() };
+    let options = || T0Options { per_call: Duration::from_secs_f64(config.call_seconds), ..T0Options::default() };
     let Some(a) = suites.iter().find(|(name, _)| *name == "a").map(|(_, a)| a) else {
         return Ok(Decision::rejected("bad_tests", "tests a: there are none".into()));
     };
     // One solution, whatever asks it: tests B of a repository may be calls of a function in it.
     let reference = a.solution(reference);
-    let mut isolation = serde_json::Value::Null;
-    for repeat in 0..config.repeats.max(1) {
-        for suite in joined(&suites) {
-            let result = suite.grade(sandbox, &reference, &options(u64::from(repeat)))?;
-            if result.passed < result.total {
-                return Ok(reference_fails(&result, repeat));
-            }
-            isolation = result.isolation;
-        }
-    }
+    let asked = Asked { sandbox, reference: &reference, options: options(), repeats: config.repeats };
+    let Borne { bearings, isolation } = match asked.all(&suites)? {
+        Ok(borne) => borne,
+        Err(decision) => return Ok(decision),
+    };
     for (name, suite) in suites.iter().filter(|(name, _)| *name != "visible") {
         for (reason, solution) in suite.idle_solutions() {
-            let result = suite.grade(sandbox, &solution, &options(0))?;
+            let result = suite.grade(sandbox, &solution, &options())?;
             if result.passed > 0 && earns(&result) {
                 return Ok(Decision::rejected(
                     reason,
@@ -77,7 +85,10 @@ pub fn check(sandbox: &dyn Sandbox, c: &Candidate, config: &VerifyConfig) -> Res
     let counts: serde_json::Map<_, _> =
         suites.iter().map(|(n, suite)| ((*n).to_string(), json!(suite.inputs().len()))).collect();
     let tier = a.tier().name();
-    let verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation, "tier": tier });
+    let mut verified = json!({ "repeats": config.repeats, "cases": counts, "isolation": isolation, "tier": tier });
+    if !bearings.is_empty() {
+        verified["bearing"] = json!(bearings);
+    }
     Ok(Decision { reason: None, detail: String::new(), verified })
 }
 
@@ -90,18 +101,6 @@ fn suites_of(c: &Candidate) -> Result<Vec<(&'static str, Suite)>, String> {
     }
     suites.retain(|(_, suite)| !suite.is_empty());
     Ok(suites)
-}
-
-/// The same tests in as few suites as they can be asked in.
-fn joined(suites: &[(&'static str, Suite)]) -> Vec<Suite> {
-    let mut all: Vec<Suite> = Vec::new();
-    for (_, suite) in suites {
-        match (all.last_mut(), suite) {
-            (Some(Suite::Calls { cases, .. }), Suite::Calls { cases: more, .. }) => cases.extend(more.iter().cloned()),
-            _ => all.push(suite.clone()),
-        }
-    }
-    all
 }
 
 /// A hidden test whose input a policy would see, if there is one.
@@ -129,16 +128,4 @@ fn earns(result: &SuiteResult) -> bool {
     let components =
         Components { compiles: f64::from(u8::from(result.compiled)), tests_a: rate, tests_b: None, style: 0.0 };
     RewardConfig::default().total(&components) > 0.0
-}
-
-fn reference_fails(result: &SuiteResult, repeat: u32) -> Decision {
-    let failing = result.verdicts.iter().find(|v| v.outcome != CaseOutcome::Passed);
-    let reason = match failing.map(|v| v.outcome) {
-        Some(CaseOutcome::Timeout) => "reference_hangs",
-        _ if repeat > 0 => "reference_unstable",
-        _ => "reference_fails",
-    };
-    let what = result.import_error.clone().or_else(|| failing.map(|v| format!("test {}: {}", v.index, v.detail)));
-    let detail = format!("{} of {} tests pass; {}", result.passed, result.total, what.unwrap_or_default());
-    Decision::rejected(reason, detail)
 }

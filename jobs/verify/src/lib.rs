@@ -1,14 +1,15 @@
 //! `verify`: candidates to tasks, their secrets, and rejections with reasons.
 //!
 //! In: sealed `candidates`. Out: one admission a candidate; `tasks`, `task_secrets` and `rejections` follow from it. A task is
-//! admitted when its reference passes all of its tests every time, in shuffled order, in the sandbox, while doing nothing
-//! and an empty solution earn 0. What needs the whole set (exact duplicates, the split by group) is decided in the plan.
+//! admitted when its reference passes all of its tests every time, in the sandbox, while doing nothing and an empty solution
+//! earn 0; which orders of calls its reference survives is recorded, and solutions are asked in them. What needs the whole set (exact duplicates, the split by group) is decided in the plan.
 //!
 //! What must hold: no group lies in two splits; what is for evaluation only never lands in `train`; a failure of the
 //! machine is no reason to reject a task.
 
 mod check;
 mod config;
+mod orders;
 mod split;
 
 pub use check::{Decision, check};
@@ -16,7 +17,6 @@ pub use config::VerifyConfig;
 pub use split::{duplicates, splits};
 
 use async_trait::async_trait;
-use rollmill_grader::GradeError;
 use rollmill_job::{Exit, ItemError, Job, JobError, Plan, PlanDraft, Run, RunArgs, Stage, WorkerOptions, seal, work};
 use rollmill_sandbox::Sandbox;
 use rollmill_schema::{Admission, Candidate, Rejection, Row, Task, TaskSecret, encode};
@@ -74,9 +74,6 @@ impl Job for Verify {
         let decision = decided.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         match decision {
             Ok(decision) => Ok(self.admission(candidate, decision)),
-            Err(e @ (GradeError::Arguments { .. } | GradeError::Task(_))) => {
-                Ok(self.admission(candidate, Decision::rejected("bad_tests", e.to_string())))
-            }
             Err(e) if e.is_transient() => Err(ItemError::Retry(e.to_string())),
             Err(e) => Err(ItemError::Stop(e.to_string())),
         }

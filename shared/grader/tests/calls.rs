@@ -178,4 +178,7 @@ fn a_task_bears_what_its_reference_survives() {
     assert_eq!(bears("def f(x): return 0\n"), None);
     let strict = Bearing { shuffled: false, repeated: false }.options(&T0Options { repeat: 3, ..options() });
     assert_eq!((strict.shuffle, strict.repeat), (false, 1));
+    // Twice at least, in twice the time.
+    let any = Bearing::ANY.options(&options());
+    assert_eq!((any.shuffle, any.repeat, any.total), (true, 2, 2 * options().total));
 }

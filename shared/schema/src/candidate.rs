@@ -40,7 +40,7 @@ pub struct Candidate {
     pub reference: Option<String>,
     /// Only for evaluation: never trained on.
     pub eval_only: bool,
-    /// Why its tests could not be turned into calls; null if they could.
+    /// Why its tests can neither be turned into calls nor run as they are written; null if they can.
     pub unconvertible: Option<String>,
     /// Unknown fields of the source, as JSON.
     pub metadata: String,

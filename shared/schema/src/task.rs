@@ -35,9 +35,9 @@ pub struct Task {
     pub instruction: String,
     /// Name of the function asked for.
     pub entry_point: String,
-    /// Cases shown to the policy: JSON array.
+    /// Tests shown to the policy: a JSON array of cases, or an object of another kind.
     pub visible_tests: String,
-    /// What verification saw, as JSON: times, isolation.
+    /// What verification saw, as JSON: isolation, counts of cases, and by suite which orders of calls the reference survives.
     pub verified: String,
     /// Where the row comes from.
     pub provenance: Provenance,

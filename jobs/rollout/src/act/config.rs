@@ -38,6 +38,30 @@ pub struct ActConfig {
     pub repair: String,
     /// User message where the policy ended its turn before any code.
     pub nudge: String,
+    /// What is said instead where a program is asked for.
+    pub program: ProgramWording,
+}
+
+/// Wording for programs, whose code begins with nothing forced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProgramWording {
+    /// System message.
+    pub system: String,
+    /// First user message; `{question}`, `{language}`, `{file}` and `{tests}` are filled in.
+    pub user: String,
+    /// Start of the assistant's turn, as for functions.
+    pub plan_prefix: String,
+}
+
+impl Default for ProgramWording {
+    fn default() -> Self {
+        Self {
+            system: "You write short, correct programs.".into(),
+            user: "{question}\nLanguage: {language}. Write one file, {file}.\n{tests}".into(),
+            plan_prefix: "Plan:".into(),
+        }
+    }
 }
 
 impl Default for ActConfig {
@@ -56,6 +80,7 @@ impl Default for ActConfig {
             code_prefix: "def {entry_point}".into(),
             repair: "{observation}\nFix the code.".into(),
             nudge: "Write the code.".into(),
+            program: ProgramWording::default(),
         }
     }
 }
@@ -70,8 +95,8 @@ impl ActConfig {
             "temperature must be 0 or more"
         } else if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             "top_p must be above 0 and at most 1"
-        } else if !self.user.contains("{question}") {
-            "user must contain {question}"
+        } else if ![&self.user, &self.program.user].into_iter().all(|user| user.contains("{question}")) {
+            "user must contain {question}, program.user as well"
         } else {
             return Ok(());
         };

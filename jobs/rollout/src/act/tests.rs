@@ -92,7 +92,7 @@ const QUESTION: &str = "Write a function `f(x)` that adds one.";
 
 async fn walk_with(policy: &Scripted, tester: &Reader, config: &ActConfig, question: &str) -> Result<Acted, ActError> {
     let asserts = ["assert f(1) == 2".to_owned()];
-    let task = ActTask { task_id: "t/1", question, entry_point: "f", visible_asserts: &asserts };
+    let task = ActTask { task_id: "t/1", question, entry_point: "f", visible_tests: &asserts, program: None };
     act(policy, &policy.tokenizer, &policy.chat, config, &task, 11, tester).await
 }
 
@@ -376,7 +376,7 @@ async fn failures_that_are_not_the_policys_are_errors() {
         }
     }
     let policy = Scripted::new(&[stop(" p\n"), fenced(BAD)]);
-    let task = ActTask { task_id: "t", question: "q", entry_point: "f", visible_asserts: &[] };
+    let task = ActTask { task_id: "t", question: "q", entry_point: "f", visible_tests: &[], program: None };
     let (tokenizer, chat) = (&policy.tokenizer, &policy.chat);
     let error = act(&Broken, tokenizer, chat, &config(), &task, 1, &Reader::default()).await.unwrap_err();
     assert_eq!((matches!(error, ActError::Endpoint(_)), error.next()), (true, Next::Retry));

@@ -6,12 +6,14 @@
 //! [system, user] "Plan:" <plan> "```python\n" <code ```> { [test output as a user turn] "```python\n" <code ```> }
 //! ```
 //!
-//! What is in angle brackets is sampled. The configured `code_prefix` follows each opening fence.
+//! What is in angle brackets is sampled. The configured `code_prefix` follows each opening fence, which names
+//! the language that is asked for.
 
+use super::prompt::{self, Words};
 use super::record::sha256;
 use super::sequence::Sequence;
-use super::{ActConfig, ActError, ActTask, Acted, Message, Phase, StepRecord, StopReason, Tested, Tester, prompt};
-use rollmill_policy::grammar::{self, CODE_STOPS, FENCE, PLAN_STOPS, PYTHON_FENCE, Segment, SegmentEnd};
+use super::{ActConfig, ActError, ActTask, Acted, Message, Phase, StepRecord, StopReason, Tested, Tester};
+use rollmill_policy::grammar::{self, CODE_STOPS, FENCE, PLAN_STOPS, Segment, SegmentEnd};
 use rollmill_policy::seed::segment_seed;
 use rollmill_policy::{Chat, Completion, Finish, Policy, Tokenizer};
 
@@ -40,7 +42,7 @@ pub async fn act(
         config,
         seed,
         tester,
-        code_prefix: prompt::code_prefix(config, task),
+        words: Words::of(config, task),
         sequence: Sequence::default(),
         segments: 0,
         steps: Vec::new(),
@@ -48,7 +50,7 @@ pub async fn act(
         said: String::new(),
         last_was_cut: false,
     };
-    walk.open(task)?;
+    walk.open()?;
     let prompt_tokens = walk.sequence.len();
     if !walk.has_room(0) {
         let (task_id, context) = (task.task_id.to_owned(), config.context);
@@ -68,8 +70,7 @@ struct Walk<'a> {
     config: &'a ActConfig,
     seed: u64,
     tester: &'a dyn Tester,
-    /// Forced at the start of each piece of code, and part of it.
-    code_prefix: String,
+    words: Words,
     sequence: Sequence,
     segments: u32,
     steps: Vec<StepRecord>,
@@ -88,12 +89,12 @@ struct Sampled {
 }
 
 impl Walk<'_> {
-    fn open(&mut self, task: &ActTask<'_>) -> Result<(), ActError> {
-        let user = prompt::user(self.config, task);
-        let ids = self.chat.open(self.tokenizer, &self.config.system, &user)?;
+    fn open(&mut self) -> Result<(), ActError> {
+        let Words { system, user, plan_prefix, .. } = self.words.clone();
+        let ids = self.chat.open(self.tokenizer, &system, &user)?;
         self.sequence.force(&ids);
-        self.messages = vec![Message::new("system", self.config.system.as_str()), Message::new("user", user)];
-        self.say(&self.config.plan_prefix)
+        self.messages = vec![Message::new("system", system), Message::new("user", user)];
+        self.say(&plan_prefix)
     }
 
     /// Samples the plan and opens the code; `Some` where the walk ends here.
@@ -101,11 +102,11 @@ impl Walk<'_> {
         let sampled = self.sample(self.config.plan_tokens, &PLAN_STOPS).await?;
         let mut plan = grammar::plan(&sampled.text, sampled.otherwise);
         self.last_was_cut = plan.end == SegmentEnd::Cap;
-        let lead = self.config.plan_prefix.rsplit_once(':').map_or("", |(_, lead)| lead);
+        let lead = self.words.plan_prefix.rsplit_once(':').map_or("", |(_, lead)| lead);
         plan.text = grammar::plan(&(lead.to_owned() + &sampled.text), sampled.otherwise).text;
         let opened = match plan.end {
             SegmentEnd::EndOfTurn => self.next_turn("", &self.config.nudge)?,
-            _ => self.try_say(&(code_opening(&sampled.text) + &self.code_prefix))?,
+            _ => self.try_say(&(code_opening(&sampled.text, &self.words.fence) + &self.words.code_prefix))?,
         };
         self.record(Phase::Plan, &plan, None);
         Ok((!opened).then_some(StopReason::Context))
@@ -116,7 +117,7 @@ impl Walk<'_> {
         let mut previous: Option<String> = None;
         for attempt in 1..=self.config.max_attempts {
             let sampled = self.sample(self.config.code_tokens, &CODE_STOPS).await?;
-            let code = grammar::code(&(self.code_prefix.clone() + &sampled.text), sampled.otherwise);
+            let code = grammar::code(&(self.words.code_prefix.clone() + &sampled.text), sampled.otherwise);
             let cut = code.end == SegmentEnd::Cap;
             self.last_was_cut = cut;
             let phase = if attempt == 1 { Phase::Act } else { Phase::Repair };
@@ -185,7 +186,7 @@ impl Walk<'_> {
         let ended = self.sequence.tokens.last().copied().filter(|last| self.tokenizer.eos_ids().contains(last));
         let is_said = ids.is_empty() && ended.is_some() && ended == self.chat.end_of_turn();
         ids.extend(&turn[usize::from(is_said)..]);
-        let opening = PYTHON_FENCE.to_owned() + &self.code_prefix;
+        let opening = self.words.fence.clone() + &self.words.code_prefix;
         ids.extend(self.tokenizer.encode_untrusted(&opening)?);
         if !self.has_room(ids.len()) {
             return Ok(false);
@@ -265,14 +266,14 @@ impl Walk<'_> {
     }
 }
 
-/// What has to follow a plan's sampled text, so that a block of Python stands open at a line's start.
-fn code_opening(plan: &str) -> String {
+/// What has to follow a plan's sampled text, so that a block of the language of `fence` stands open at a line's start.
+fn code_opening(plan: &str, fence: &str) -> String {
     let after_fence = plan.find(FENCE).map(|at| &plan[at + FENCE.len()..]);
-    let language = &PYTHON_FENCE[FENCE.len()..];
+    let language = &fence[FENCE.len()..];
     match after_fence {
         Some(tail) if language.starts_with(tail) => language[tail.len()..].to_owned(),
-        Some(_) => format!("\n{FENCE}\n{PYTHON_FENCE}"),
-        None if plan.ends_with('\n') => PYTHON_FENCE.to_owned(),
-        None => format!("\n{PYTHON_FENCE}"),
+        Some(_) => format!("\n{FENCE}\n{fence}"),
+        None if plan.ends_with('\n') => fence.to_owned(),
+        None => format!("\n{fence}"),
     }
 }

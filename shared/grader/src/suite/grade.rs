@@ -1,8 +1,12 @@
 //! Grading by a suite, whatever its tier; solutions that must earn nothing; the text a policy sees.
 
 use super::Suite;
-use crate::t0::{self, GradeError, Solution, SolutionError, SuiteResult, T0Options, grade_tests, visible_output};
-use crate::t1::{Language, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output};
+use crate::t0::{
+    self, Bearing, GradeError, Solution, SolutionError, SuiteResult, T0Options, grade_tests, visible_output,
+};
+use crate::t1::{
+    Language, ProgramCase, Programs, ServerOptions, T1Options, grade_programs, grade_servers, visible_program_output,
+};
 use crate::t2::T2Options;
 use rollmill_sandbox::Sandbox;
 
@@ -35,6 +39,47 @@ impl Suite {
                 let options = T2Options { per_test, seed: options.seed, ..T2Options::default() };
                 Ok(repository.grade(sandbox, solution, &options)?.to_suite(sandbox.level()))
             }
+        }
+    }
+
+    /// Under which ways of asking a reference passes; none if it fails even the first, or if every case has a process of its own.
+    pub fn bearing(
+        &self,
+        sandbox: &dyn Sandbox,
+        reference: &Solution,
+        options: &T0Options,
+    ) -> Result<Option<Bearing>, GradeError> {
+        match self {
+            Suite::Calls { entry_point, cases } => t0::bearing(sandbox, reference, entry_point, cases, options),
+            Suite::Written { .. } => {
+                // Written tests keep their order, for one may need what another one did.
+                let passes = |bearing: Bearing| -> Result<bool, GradeError> {
+                    let result = self.grade(sandbox, reference, &bearing.options(options))?;
+                    Ok(result.passed == result.total)
+                };
+                let once = Bearing { shuffled: false, repeated: false };
+                let again = Bearing { repeated: true, ..once };
+                Ok(if passes(once)? { Some(if passes(again)? { again } else { once }) } else { None })
+            }
+            Suite::Programs { .. } | Suite::Servers { .. } | Suite::Repository(_) => Ok(None),
+        }
+    }
+
+    /// The most that a suite of this kind can bear; none if every case has a process of its own.
+    pub fn widest(&self) -> Option<Bearing> {
+        match self {
+            Suite::Calls { .. } => Some(Bearing::ANY),
+            Suite::Written { .. } => Some(Bearing { shuffled: false, ..Bearing::ANY }),
+            Suite::Programs { .. } | Suite::Servers { .. } | Suite::Repository(_) => None,
+        }
+    }
+
+    /// The file that a solution of one file is; none where it is changes to a repository.
+    pub fn file(&self) -> Option<String> {
+        match self {
+            Suite::Calls { .. } | Suite::Written { .. } => Some(Solution::from_source("").main),
+            Suite::Programs { language, .. } | Suite::Servers { language, .. } => Some(language.main_file()),
+            Suite::Repository(_) => None,
         }
     }
 
@@ -75,12 +120,24 @@ impl Suite {
         vec![("empty_solution_passes", self.solution("")), ("doing_nothing_passes", self.solution(&idle))]
     }
 
+    /// What a policy reads of visible tests, one text a test: Python, or what a program reads and writes.
+    pub fn shown(&self) -> Vec<String> {
+        match self {
+            Suite::Calls { entry_point, cases } => cases.iter().map(|c| c.to_python(entry_point)).collect(),
+            Suite::Written { tests, .. } => tests.tests.iter().map(|text| text.trim().to_owned()).collect(),
+            Suite::Programs { cases, .. } => cases.iter().map(ProgramCase::shown).collect(),
+            Suite::Servers { .. } | Suite::Repository(_) => vec![],
+        }
+    }
+
     /// What a policy sees of a result by visible tests; at most 300 characters.
     pub fn visible_output(&self, result: &SuiteResult) -> String {
         match self {
             Suite::Calls { cases, .. } => visible_output(result, cases),
             Suite::Programs { cases, .. } => visible_program_output(result, cases),
-            Suite::Written { .. } | Suite::Servers { .. } | Suite::Repository(_) => {
+            // Without cases nothing but a failure to load has words of its own.
+            Suite::Written { .. } => visible_output(result, &[]),
+            Suite::Servers { .. } | Suite::Repository(_) => {
                 format!("{} of {} visible tests passed.", result.passed, result.total)
             }
         }

@@ -8,6 +8,7 @@
 use super::checker::Checker;
 use crate::cases::CasesError;
 use crate::diff::misplaced;
+use crate::t0::clip as cut;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -40,6 +41,20 @@ impl ProgramCase {
             exit: Some(0),
             checker: Checker::Tokens,
         }
+    }
+}
+
+/// The most characters of an input, an output or a file that are shown.
+const SHOWN: usize = 200;
+
+impl ProgramCase {
+    /// The case in one line for people and policies: `input "1 2\n" -> output "3\n"`.
+    pub fn shown(&self) -> String {
+        let files = self.files.iter().map(|(name, text)| format!("file {name:?} {:?}, ", cut(text, SHOWN)));
+        let args = if self.args.is_empty() { String::new() } else { format!("arguments {:?}, ", self.args) };
+        let (stdin, stdout) = (cut(&self.stdin, SHOWN), cut(&self.stdout, SHOWN));
+        let exit = self.exit.filter(|code| *code != 0).map_or(String::new(), |code| format!(", exit code {code}"));
+        format!("{}{args}input {stdin:?} -> output {stdout:?}{exit}", files.collect::<String>())
     }
 }
 
@@ -164,6 +179,18 @@ mod tests {
         assert_eq!((cases[1].exit, cases[1].args.len()), (Some(3), 2));
         assert_eq!((cases[2].exit, cases[2].files["a/b.txt"].as_str()), (None, "t"));
         assert_eq!(parse_programs(&render_programs(&cases)).unwrap(), cases);
+    }
+
+    #[test]
+    fn a_case_is_shown_in_one_line() {
+        let mut case = ProgramCase::new("1 2\n", "3\n");
+        assert_eq!(case.shown(), r#"input "1 2\n" -> output "3\n""#);
+        case.args = vec!["-n".into()];
+        case.files.insert("a.txt".into(), "t".into());
+        case.exit = Some(3);
+        assert_eq!(case.shown(), r#"file "a.txt" "t", arguments ["-n"], input "1 2\n" -> output "3\n", exit code 3"#);
+        case.stdin = "é".repeat(1000);
+        assert_eq!(case.shown().matches('é').count(), SHOWN - 1, "the last one is an ellipsis");
     }
 
     #[test]

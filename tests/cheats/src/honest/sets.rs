@@ -1,7 +1,7 @@
 //! The honest references: the project's task set, HumanEval, MBPP.
 //!
 //! In: files of the three sets. Out: sources with tests as calls. What must hold: a task whose asserts are no literal calls is
-//! left out, as the job `synthesize` leaves it out.
+//! left out: `synthesize` keeps its tests as they are written.
 
 use crate::CorpusError;
 use crate::task::Task;
