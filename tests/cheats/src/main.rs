@@ -112,20 +112,15 @@ fn chosen<'a>(args: &Args, tier: Tier, corpus: &'a Corpus) -> Vec<Cheat<'a>> {
     campaign::sample(cheats, args.sample, args.seed)
 }
 
-/// The control knows one tier; it is asked about every form of every template once.
+/// The control is asked about every form of every template once at T0, and about all elsewhere.
 fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
     let chosen = chosen(args, tier, corpus);
-    let asked: HashSet<String> = match tier {
-        Tier::Calls if !args.no_control => cheat::once_each(&corpus.templates, &corpus.tasks, 0),
-        _ => Vec::new(),
-    }
-    .iter()
-    .map(Cheat::id)
-    .collect();
+    let once = cheat::once_each(&corpus.templates, &corpus.tasks, 0);
+    let once: HashSet<String> = once.iter().map(Cheat::id).collect();
+    let asked = |c: &Cheat<'_>| !args.no_control && (tier != Tier::Calls || once.contains(&c.id()));
     let base = Baselines::of(grader, tier, &corpus.tasks)?;
     eprintln!("{} cheats at {}", chosen.len(), tier.name());
-    let outcomes =
-        campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, asked.contains(&c.id()))))?;
+    let outcomes = campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, asked(c))))?;
     let outcomes = known(outcomes);
     if args.each {
         outcomes.iter().for_each(|o| println!("{}", report::one(o)));
