@@ -8,12 +8,12 @@ use rollmill_cheats::honest::{self, try_honest};
 use rollmill_cheats::label::{Grader, Unlabelled, or_unknown};
 use rollmill_cheats::task::Task;
 use rollmill_cheats::tier::Tier;
-use rollmill_cheats::{Corpus, campaign, project, report, sandbox};
+use rollmill_cheats::{Corpus, campaign, kinds, project, report, sandbox, sandbox_with_tools};
 use rollmill_grader::Solution;
 use rollmill_sandbox::{Limits, Spec};
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -22,6 +22,8 @@ enum What {
     All,
     /// Cheats beside the same wrong solutions without the trick, and the naive grader
     Cheats,
+    /// The same for programs in other languages, servers and suites of pytest
+    Kinds,
     /// Honest rewrites of right solutions
     Honest,
     /// Milliseconds of a grade beside a bare run
@@ -93,6 +95,9 @@ fn main() -> Result<()> {
             println!("\n{}", honests(&args, tier, &corpus, &grader)?);
         }
     }
+    if matches!(args.what, What::All | What::Kinds) {
+        println!("\n{}", kinds(&args, &project)?);
+    }
     if matches!(args.what, What::All | What::Time) {
         println!("\n{}", times(&corpus, &grader)?);
     }
@@ -126,6 +131,22 @@ fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Resu
         outcomes.iter().for_each(|o| println!("{}", report::one(o)));
     }
     Ok(report::cheats(tier.name(), &outcomes))
+}
+
+/// Every template on the task of its kind.
+fn kinds(args: &Args, project: &Path) -> Result<String> {
+    let sandbox = sandbox_with_tools()?;
+    let tasks = kinds::tasks(project)?;
+    let mut cheats = kinds::load(project, &tasks)?;
+    cheats.retain(|c| args.class.as_deref().is_none_or(|class| c.class == class));
+    let chosen = campaign::sample(cheats, args.sample, args.seed);
+    let base = kinds::grade::Baselines::of(sandbox.as_ref(), &tasks, args.seed)?;
+    let tried = |c: &kinds::Cheat<'_>| or_unknown(kinds::grade::try_cheat(sandbox.as_ref(), &base, c, args.seed));
+    let outcomes = known(campaign::each(&chosen, args.threads, tried)?);
+    if args.each {
+        outcomes.iter().for_each(|o| println!("{}", report::one(o)));
+    }
+    Ok(report::cheats("T1 and T2, other kinds", &outcomes))
 }
 
 fn honests(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
