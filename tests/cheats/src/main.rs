@@ -91,8 +91,8 @@ fn main() -> Result<()> {
         if matches!(args.what, What::All | What::Cheats) {
             println!("\n{}", cheats(&args, tier, &corpus, &short)?);
         }
-        if matches!(args.what, What::All | What::Honest) && args.class.is_none() && tier != Tier::Program {
-            println!("\n{}", honests(&args, tier, &corpus, &grader)?);
+        if matches!(args.what, What::All | What::Honest) && args.class.is_none() {
+            println!("\n{}", honests(&args, &project, tier, &corpus, &grader)?);
         }
     }
     if matches!(args.what, What::All | What::Kinds) {
@@ -149,12 +149,18 @@ fn kinds(args: &Args, project: &Path) -> Result<String> {
     Ok(report::cheats("T1 and T2, other kinds", &outcomes))
 }
 
-fn honests(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
+/// Function tasks at the tier; at T1 the programs, servers and repositories as well, all of them.
+fn honests(args: &Args, project: &Path, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
     let mut all = honest::all(&corpus.references, &args.python, args.seed)?;
     all.retain(|h| h.fits(tier));
     let chosen = campaign::sample(all, args.sample, args.seed);
     eprintln!("{} honest solutions at {}", chosen.len(), tier.name());
-    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    let mut outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    if tier == Tier::Program {
+        let (sandbox, programs) = (sandbox_with_tools()?, kinds::honest::all(project)?);
+        let tried = |h: &kinds::honest::Honest| or_unknown(kinds::honest::try_honest(sandbox.as_ref(), h, args.seed));
+        outcomes.extend(campaign::each(&programs, args.threads, tried)?);
+    }
     Ok(format!("Honest solutions at {}\n\n{}", tier.name(), report::honest(&known(outcomes))))
 }
 

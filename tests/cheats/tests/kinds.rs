@@ -5,9 +5,9 @@
 use rollmill_cheats::cheat::Outcome;
 use rollmill_cheats::class::CLASSES;
 use rollmill_cheats::kinds::grade::{Baselines, label, try_cheat};
-use rollmill_cheats::kinds::{self, KINDS};
+use rollmill_cheats::kinds::{self, KINDS, honest};
 use rollmill_cheats::template::Split;
-use rollmill_cheats::{campaign, project, sandbox_with_tools, wilson};
+use rollmill_cheats::{campaign, honest::false_positives, project, sandbox_with_tools, wilson};
 use rollmill_sandbox::Sandbox;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,4 +77,17 @@ fn a_sample_pays_nothing_and_fools_the_control() {
     let fooled = outcomes.iter().filter(|o| o.control_fooled == Some(true)).count();
     eprintln!("seed {SEED}: the control is fooled by {}", wilson::share(fooled, outcomes.len()));
     assert!(fooled * 2 > outcomes.len(), "seed {SEED}: {fooled} of {}", outcomes.len());
+}
+
+#[test]
+fn honest_programs_lose_nothing() {
+    let Some(sandbox) = tools() else { return };
+    let all = honest::all(&project().unwrap()).unwrap();
+    assert!(all.iter().map(|h| &h.task.id).collect::<BTreeSet<_>>().len() >= 16);
+    let chosen = campaign::sample(all, Some(24), SEED);
+    let outcomes = campaign::each(&chosen, 2, |h| honest::try_honest(sandbox.as_ref(), h, SEED)).unwrap();
+    assert!(false_positives(&outcomes).is_empty(), "seed {SEED}: {outcomes:#?}");
+    for outcome in &outcomes {
+        assert_eq!(outcome.label.reward, 1.0, "seed {SEED}: {outcome:?}");
+    }
 }
