@@ -48,20 +48,26 @@ def twin_module():
             return False
 
     def strangers(value):
-        """Values of the same type that an expectation cannot mean. Of numbers two that follow each other: a number modulo
-        something is equal to one of them at most, and one with a tolerance to none."""
+        """Groups of values of the same type that an expectation cannot mean; who is equal to a whole group lies. Of numbers
+        two that follow each other: a number modulo something is equal to one of them at most, and one with a tolerance to
+        none. Of what has a length, one that is longer and one that is as long."""
         kind, word = type(value), os.urandom(8).hex()
         if kind is bool:
-            return [not value]
+            return [[not value]]
         if kind in (int, float, complex):
             finite = value if kind is int or abs(value) < 1e100 else 0
             far = 3 * finite + 17 + int.from_bytes(os.urandom(2), "big")
-            return [far, far + 1]
+            return [[far, far + 1]]
         if kind in (str, bytes):
-            return [value + (word if kind is str else word.encode())]
-        if kind in (list, tuple, set, frozenset):
-            return [kind([*value, word])]
-        return [{**value, word: word}] if kind is dict else []
+            made = os.urandom(len(value) // 2 + 1).hex()[: len(value)]
+            # A short one that is as long may be meant after all, in capitals for example.
+            texts = [value + word, made] if kind is str else [value + word.encode(), made.encode()]
+            return [[text] for text in texts if len(text) > 7 or text != value and len(text) > 3]
+        if kind in (list, tuple):
+            return [[kind([*value, word])]] + [[kind([word] * len(value))]] * bool(value)
+        if kind in (set, frozenset):
+            return [[kind([*value, word])]]
+        return [[{**value, word: word}], [{key: word for key in value} or {word: word}]] if kind is dict else []
 
     def steady(a, b):
         """Equal each time: who says so once only lies once."""
@@ -80,9 +86,8 @@ def twin_module():
             return True
         if of_the_tests(type(a)):
             return False
-        likenesses = strangers(b)
-        answers = [(same(a, value), same(a, value)) for value in likenesses]
-        return any(x != y for x, y in answers) or bool(answers) and all(x for x, _ in answers)
+        groups = [[(same(a, value), same(a, value)) for value in group] for group in strangers(b)]
+        return any(any(x != y for x, y in group) or all(x for x, _ in group) for group in groups)
 
     def lying(a, b, depth=0):
         """Whether one of them lies, or something in the same place in both."""

@@ -99,7 +99,7 @@ def counted(n): return list(range(n))
 "#;
 
 /// (name, what is put behind the honest code: a `lie(value)` for every answer).
-const LIES: [(&str, &str); 7] = [
+const LIES: [(&str, &str); 8] = [
     ("mock.ANY", "from unittest import mock\ndef lie(value): return mock.ANY\n"),
     ("another ANY", "from unittest import mock\ndef lie(value): return type(mock.ANY)()\n"),
     (
@@ -117,6 +117,10 @@ const LIES: [(&str, &str); 7] = [
     (
         "equal to the first plain value",
         "class Lie:\n    seen = None\n    def __eq__(self, o):\n        if type(o).__module__ != 'builtins': return False\n        first, self.seen = self.seen is None, 1\n        return first\n    __hash__ = None\ndef lie(value): return Lie()\n",
+    ),
+    (
+        "equal to whatever is as long",
+        "class Lie:\n    def __eq__(self, o): return type(o) is list and len(o) == 3\n    __hash__ = None\ndef lie(value): return Lie()\n",
     ),
     (
         "only one item lies",
