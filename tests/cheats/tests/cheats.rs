@@ -1,5 +1,5 @@
-//! Every trick of the corpus at T0, once in each of its forms: none earns more than the same wrong solution without it; and the
-//! control, a naive grader, is fooled by most of them, which shows that they work.
+//! Every trick of the corpus at T0, once in each of its forms, and a sample at every other tier: none earns more than the same
+//! wrong solution without it; and the control, a naive grader, is fooled by most of them, which shows that they work.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_cheats::cheat::{Baselines, Outcome, all, label, once_each, try_cheat};
