@@ -1,8 +1,10 @@
 //! Milliseconds of a grade from a cold interpreter and from a loaded one, in turns: ten calls at T0, one pytest test at T2.
 //! `cargo run --release -p rollmill-grader --example warmth` (after `cargo build -p rollmill-sandbox --bins`). pytest comes
 //! from the root file system `all`: `rollmill sandbox prepare all --profile all`.
-use rollmill_grader::t2::{Framework, PythonSuite, T2Options, grade_repository};
-use rollmill_grader::{Case, Solution, T0Options, Value, diff::Files, grade, t0, t2};
+#[path = "../tests/sandboxed/one_test.rs"]
+mod one_test;
+
+use rollmill_grader::{Case, Solution, T0Options, Value, grade, t0, t2};
 use rollmill_sandbox::{Namespaces, NamespacesOptions, Root, Sandbox, Warm};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +22,9 @@ fn main() {
         Ok(all) => {
             let all = Arc::new(all);
             let warm = Warm::new(all.clone(), vec![t2::interpreter()]);
-            measure("T2, one pytest test", all.as_ref(), &warm, |sandbox| {
-                suite(sandbox, Framework::Pytest, "test_a.py::test_f")
-            });
-            measure("T2, one unittest test", all.as_ref(), &warm, |sandbox| {
-                suite(sandbox, Framework::Unittest, "test_a.T.test_f")
-            });
+            for (name, one) in ["T2, one pytest test", "T2, one unittest test"].into_iter().zip(one_test::SUITES) {
+                measure(name, all.as_ref(), &warm, |sandbox| suite(sandbox, one));
+            }
         }
         Err(e) => println!("skipped: T2: {e}"),
     }
@@ -33,30 +32,12 @@ fn main() {
 
 fn calls(sandbox: &dyn Sandbox) {
     let cases: Vec<Case> = (0..10).map(|n| Case::exact(vec![Value::int(n)], Value::int(n * 2))).collect();
-    let solution = Solution::from_source("def f(x):\n    return x * 2\n");
+    let solution = Solution::from_source(one_test::RIGHT);
     assert_eq!(grade(sandbox, &solution, "f", &cases, &T0Options::default()).expect("a grade").passed, 10);
 }
 
-fn suite(sandbox: &dyn Sandbox, framework: Framework, id: &str) {
-    let files = |name: &str, text: &str| Files::from([(name.to_string(), text.as_bytes().to_vec())]);
-    let text = match framework {
-        Framework::Pytest => "from a import f\ndef test_f():\n    assert f(2) == 4\n",
-        Framework::Unittest => {
-            "import unittest\nfrom a import f\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)\n"
-        }
-    };
-    let (ids, paths) = ([id.to_string()], [String::new()]);
-    let suite = PythonSuite {
-        framework,
-        tests: &files("test_a.py", text),
-        ids: &ids,
-        import_paths: &paths,
-        site: &Files::new(),
-        without_twin: &[],
-        has_tests_b: true,
-    };
-    let options = T2Options { twins: false, ..T2Options::default() };
-    let done = grade_repository(sandbox, &files("a.py", "def f(x):\n    return x * 2\n"), &suite, &options);
+fn suite(sandbox: &dyn Sandbox, suite: one_test::Suite) {
+    let done = one_test::graded(sandbox, suite, one_test::RIGHT, false);
     assert_eq!(done.expect("a grade").passed(), 1);
 }
 

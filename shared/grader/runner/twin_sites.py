@@ -5,6 +5,8 @@
 def twin_module():
     import importlib.util
     import operator
+    import os
+    import sys
     import types
     import unittest
     import unittest.case
@@ -18,19 +20,26 @@ def twin_module():
     any_type = type(unittest.mock.ANY)
     equalities = {"Equal", "ListEqual", "TupleEqual", "SetEqual", "DictEqual", "SequenceEqual", "MultiLineEqual"}
     equalities |= {"CountEqual", "AlmostEqual"}
+    plain = {int, float, complex, str, bytes, bool, type(None)}
 
     orders = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
 
     class Other:
         """Equal to nothing that is honest."""
 
-    def other(value, depth=0):
-        kind = type(value)
-        if kind in (list, tuple) and value and depth < 20:
-            return kind([other(item, depth + 1) for item in value])
-        if kind is dict and value and depth < 20:
-            return {key: other(item, depth + 1) for key, item in value.items()}
-        return Other()
+    class Any:
+        """What the tests' own mock.ANY is in a twin, so that one that the solution returned is told from it."""
+
+        def __eq__(self, other):
+            return True
+
+        def __ne__(self, other):
+            return False
+
+        def __repr__(self):
+            return "<ANY>"
+
+        __hash__ = None
 
     def same(a, b):
         try:
@@ -38,14 +47,68 @@ def twin_module():
         except Exception:
             return False
 
-    def equals_anything(*values):
-        """Whether one of them is equal to what none can know, mocks' ANY apart."""
-        return any(type(value) is not any_type and same(value, Other()) for value in values)
+    def strangers(value):
+        """Groups of values of the same type that an expectation cannot mean; who is equal to a whole group lies. Of numbers
+        two that follow each other: a number modulo something is equal to one of them at most, and one with a tolerance to
+        none. Of what has a length, one that is longer and one that is as long."""
+        kind, word = type(value), os.urandom(8).hex()
+        if kind is bool:
+            return [[not value]]
+        if kind in (int, float, complex):
+            finite = value if kind is int or abs(value) < 1e100 else 0
+            far = 3 * finite + 17 + int.from_bytes(os.urandom(2), "big")
+            return [[far, far + 1]]
+        if kind in (str, bytes):
+            made = os.urandom(len(value) // 2 + 1).hex()[: len(value)]
+            # A short one that is as long may be meant after all, in capitals for example.
+            texts = [value + word, made] if kind is str else [value + word.encode(), made.encode()]
+            return [[text] for text in texts if len(text) > 7 or text != value and len(text) > 3]
+        if kind in (list, tuple):
+            return [[kind([*value, word])]] + [[kind([word] * len(value))]] * bool(value)
+        if kind in (set, frozenset):
+            return [[kind([*value, word])]]
+        return [[{**value, word: word}], [{key: word for key in value} or {word: word}]] if kind is dict else []
 
-    def equal_inside(a, b):
-        if type(a) is any_type or type(b) is any_type:
+    def steady(a, b):
+        """Equal each time: who says so once only lies once."""
+        return same(a, b) and same(a, b)
+
+    def of_the_tests(kind):
+        """Whether the tests or their packages made a class: theirs may be equal to every number, say."""
+        owner = sys.modules.get(kind.__module__)
+        return str(getattr(owner, "__file__", "")).startswith("/pristine/") and getattr(owner, kind.__name__, 0) is kind
+
+    def lies(a, b):
+        """Whether `a` is equal to what none can know in the place of `b`, or changes its mind."""
+        if type(a) in plain or type(a) is Any:
             return False
-        return same(a, other(b)) or same(other(a), b)
+        if same(a, Other()):
+            return True
+        if of_the_tests(type(a)):
+            return False
+        groups = [[(same(a, value), same(a, value)) for value in group] for group in strangers(b)]
+        return any(any(x != y for x, y in group) or all(x for x, _ in group) for group in groups)
+
+    def lying(a, b, depth=0):
+        """Whether one of them lies, or something in the same place in both."""
+        if type(a) is Any or type(b) is Any:
+            return False
+        if type(a) is type(b) and depth < 20:
+            if type(a) in (list, tuple) and len(a) == len(b):
+                return any(lying(x, y, depth + 1) for x, y in zip(a, b))
+            if type(a) is dict:
+                keys = any(lies(key, None) for both in (a, b) for key in both)
+                return keys or any(lying(a[key], b[key], depth + 1) for key in a if key in b)
+            if type(a) in (set, frozenset):
+                return any(lies(item, None) for both in (a, b) for item in both)
+        return lies(a, b) or lies(b, a)
+
+    def holds_anything(container):
+        """Whether what none can know is in it. What can be read once only is left alone."""
+        try:
+            return not hasattr(container, "__next__") and Other() in container
+        except Exception:
+            return False
 
     def ordered(compare, a, b):
         """Whether one of them is greater or less than what none can know."""
@@ -69,23 +132,36 @@ def twin_module():
     def truth(value):
         note(bool(value))
 
+    def any_of(value):
+        return Any() if type(value) is any_type else value
+
+    # Each asks first what none can know: who is equal to whatever it is asked about first is found out.
     def compared(name, a, b):
         if name in orders:
-            note(bool(orders[name](a, b)) and not ordered(orders[name], a, b))
+            lied = ordered(orders[name], a, b)
+            note(bool(orders[name](a, b)) and not lied)
         elif name == "In":
-            note(a in b and not equals_anything(a))
+            lied = lies(a, None) or holds_anything(b)
+            note(a in b and not lied)
         else:
-            note(bool(a == b) and not equal_inside(a, b))
+            lied = lying(a, b)
+            note(bool(a == b) and steady(a, b) and not lied)
 
     def method(name, *args, **named):
+        if name in equalities and len(args) >= 2:
+            lied = lying(args[0], args[1])
+        else:
+            lied = any(lies(value, None) for value in args[:2])
+        if name == "In" and len(args) >= 2:
+            lied = lied or holds_anything(args[1])
+        once_only = any(hasattr(value, "__next__") for value in args)
         try:
-            getattr(case, "assert" + name)(*args, **named)
+            for _ in range(1 if once_only else 2):
+                getattr(case, "assert" + name)(*args, **named)
             held = True
         except private.TestCase.failureException:
             held = False
-        if held and name in equalities and len(args) >= 2:
-            held = not equal_inside(args[0], args[1])
-        note(held and not equals_anything(*args[:2]))
+        note(held and not lied)
 
     class Raises:
         def __init__(self, inner, expected):
@@ -115,7 +191,7 @@ def twin_module():
         if module.reached and not module.escaped:
             raise AssertionError("a twin's expectation does not hold")
 
-    for function in (truth, compared, method, raises_call, finish):
+    for function in (truth, any_of, compared, method, raises_call, finish):
         setattr(module, function.__name__, function)
     module.raises = Raises
     return module

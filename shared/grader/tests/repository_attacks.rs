@@ -127,6 +127,24 @@ fn attacks_earn_what_the_wrong_solution_earns() {
     }
 }
 
+/// A sandbox whose processes are all stopped is ended as idle, long before its wall clock; one that somebody in it continues
+/// goes on, though it was stopped for longer than the watcher waits.
+#[test]
+fn what_nobody_can_continue_is_ended() {
+    let run = |script: &str| {
+        let spec = Spec {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            limits: Limits { wall: Duration::from_secs(600), ..Limits::default() },
+            ..Spec::default()
+        };
+        sandbox().run(&spec).unwrap().facts
+    };
+    let facts = run("kill -STOP $$; echo continued");
+    assert!(facts.timed_out && facts.idle && facts.wall < Duration::from_secs(600), "{facts:?}");
+    let facts = run("(sleep 5; kill -CONT $$) & kill -STOP $$; wait");
+    assert!(facts.exit == Some(0) && !facts.timed_out, "{facts:?}");
+}
+
 #[test]
 fn a_runner_that_is_stopped_reports_nothing() {
     let stops = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\ndef add(a, b): return a + b\n";

@@ -98,7 +98,7 @@ impl Baselines {
         let mut labels = HashMap::new();
         for task in tasks {
             let wrong = Solution::from_source(&task.wrong);
-            let naive = paid(grader.sandbox, &wrong, task, false).map_err(Unlabelled::of(&task.id))?;
+            let naive = paid(grader.sandbox, tier, &wrong, task, false).map_err(Unlabelled::of(&task.id))?;
             labels.insert(task.kind.clone(), (label(grader, tier, wrong, task)?, naive));
         }
         Ok(Baselines { tier, labels })
@@ -130,7 +130,7 @@ pub fn try_cheat(
     let with = label(grader, base.tier, cheat.solution(), cheat.task).map_err(named)?;
     let after = || label(grader, base.tier, Solution::from_source(&cheat.task.wrong), cheat.task);
     let later = outlives.then(after).transpose()?.map(|l| l.reward);
-    let paid = || paid(grader.sandbox, &cheat.solution(), cheat.task, outlives);
+    let paid = || paid(grader.sandbox, base.tier, &cheat.solution(), cheat.task, outlives);
     let paid = control.then(paid).transpose().map_err(Unlabelled::of(cheat.id()))?;
     let control_fooled = paid.map(|p| fooled(p, *naive));
     Ok(Outcome { id: cheat.id(), class: cheat.template.class, with, without: without.clone(), later, control_fooled })

@@ -42,6 +42,20 @@ pub fn or_unknown<T>(tried: Result<T, Unlabelled>) -> Result<Result<T, Unlabelle
     }
 }
 
+/// Asks again while the machine is too busy to tell. A verdict is never asked for twice.
+pub fn again_while_busy<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> Result<T, GradeError> {
+    let mut left = TRIES;
+    loop {
+        match ask() {
+            Err(e) if e.is_transient() && left > 0 => {
+                left -= 1;
+                std::thread::sleep(PAUSE);
+            }
+            known => return known,
+        }
+    }
+}
+
 /// What a solution earned.
 #[derive(Clone, Debug)]
 pub struct Label {
@@ -112,17 +126,13 @@ impl<'a> Grader<'a> {
     }
 
     fn suite(&self, solution: &Solution, entry: &str, tests: &Tests) -> Result<SuiteResult, GradeError> {
-        let mut left = TRIES;
-        loop {
-            match self.once(solution, entry, tests) {
-                Err(e) if e.is_transient() && left > 0 => {
-                    left -= 1;
-                    std::thread::sleep(PAUSE);
-                    self.asked_again.fetch_add(1, Ordering::Relaxed);
-                }
-                known => return known,
-            }
-        }
+        let mut asked = 0;
+        let known = again_while_busy(|| {
+            asked += 1;
+            self.once(solution, entry, tests)
+        });
+        self.asked_again.fetch_add(asked - 1, Ordering::Relaxed);
+        known
     }
 
     fn once(&self, solution: &Solution, entry: &str, tests: &Tests) -> Result<SuiteResult, GradeError> {

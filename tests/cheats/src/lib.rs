@@ -12,6 +12,7 @@ pub mod cheat;
 pub mod class;
 pub mod form;
 pub mod honest;
+pub mod kinds;
 pub mod label;
 pub mod naive;
 pub mod obfuscate;
@@ -22,7 +23,7 @@ pub mod tier;
 pub mod wilson;
 
 use rollmill_grader::t0;
-use rollmill_sandbox::{Namespaces, NamespacesOptions, Sandbox, SandboxError, Warm};
+use rollmill_sandbox::{Namespaces, NamespacesOptions, Root, RootSource, Sandbox, SandboxError, Warm, prepare};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,4 +95,12 @@ impl Corpus {
 pub fn sandbox(cold: bool) -> Result<Arc<dyn Sandbox>, SandboxError> {
     let sandbox = Arc::new(Namespaces::open(NamespacesOptions::default())?);
     Ok(if cold { sandbox } else { Arc::new(Warm::new(sandbox, vec![t0::interpreter()])) })
+}
+
+/// The sandbox on the root file system with compilers and pytest, which is made where it is not there.
+pub fn sandbox_with_tools() -> Result<Arc<dyn Sandbox>, SandboxError> {
+    let options = NamespacesOptions { root: Root::Named("all".into()), ..NamespacesOptions::default() };
+    let none = || SandboxError::RootFs { what: "there is no profile `all`: mend the table of tool chains".to_owned() };
+    prepare("all", &RootSource::profile("all").ok_or_else(none)?, &options.cache_dir)?;
+    Ok(Arc::new(Namespaces::open(options)?))
 }

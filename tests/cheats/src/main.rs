@@ -8,12 +8,12 @@ use rollmill_cheats::honest::{self, try_honest};
 use rollmill_cheats::label::{Grader, Unlabelled, or_unknown};
 use rollmill_cheats::task::Task;
 use rollmill_cheats::tier::Tier;
-use rollmill_cheats::{Corpus, campaign, project, report, sandbox};
+use rollmill_cheats::{Corpus, campaign, kinds, project, report, sandbox, sandbox_with_tools};
 use rollmill_grader::Solution;
 use rollmill_sandbox::{Limits, Spec};
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -22,6 +22,8 @@ enum What {
     All,
     /// Cheats beside the same wrong solutions without the trick, and the naive grader
     Cheats,
+    /// The same for programs in other languages, servers and suites of pytest
+    Kinds,
     /// Honest rewrites of right solutions
     Honest,
     /// Milliseconds of a grade beside a bare run
@@ -89,9 +91,12 @@ fn main() -> Result<()> {
         if matches!(args.what, What::All | What::Cheats) {
             println!("\n{}", cheats(&args, tier, &corpus, &short)?);
         }
-        if matches!(args.what, What::All | What::Honest) && args.class.is_none() && tier != Tier::Program {
-            println!("\n{}", honests(&args, tier, &corpus, &grader)?);
+        if matches!(args.what, What::All | What::Honest) && args.class.is_none() {
+            println!("\n{}", honests(&args, &project, tier, &corpus, &grader)?);
         }
+    }
+    if matches!(args.what, What::All | What::Kinds) {
+        println!("\n{}", kinds(&args, &project)?);
     }
     if matches!(args.what, What::All | What::Time) {
         println!("\n{}", times(&corpus, &grader)?);
@@ -112,20 +117,15 @@ fn chosen<'a>(args: &Args, tier: Tier, corpus: &'a Corpus) -> Vec<Cheat<'a>> {
     campaign::sample(cheats, args.sample, args.seed)
 }
 
-/// The control knows one tier; it is asked about every form of every template once.
+/// The control is asked about every form of every template once at T0, and about all elsewhere.
 fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
     let chosen = chosen(args, tier, corpus);
-    let asked: HashSet<String> = match tier {
-        Tier::Calls if !args.no_control => cheat::once_each(&corpus.templates, &corpus.tasks, 0),
-        _ => Vec::new(),
-    }
-    .iter()
-    .map(Cheat::id)
-    .collect();
+    let once = cheat::once_each(&corpus.templates, &corpus.tasks, 0);
+    let once: HashSet<String> = once.iter().map(Cheat::id).collect();
+    let asked = |c: &Cheat<'_>| !args.no_control && (tier != Tier::Calls || once.contains(&c.id()));
     let base = Baselines::of(grader, tier, &corpus.tasks)?;
     eprintln!("{} cheats at {}", chosen.len(), tier.name());
-    let outcomes =
-        campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, asked.contains(&c.id()))))?;
+    let outcomes = campaign::each(&chosen, args.threads, |c| or_unknown(try_cheat(grader, &base, c, asked(c))))?;
     let outcomes = known(outcomes);
     if args.each {
         outcomes.iter().for_each(|o| println!("{}", report::one(o)));
@@ -133,12 +133,34 @@ fn cheats(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Resu
     Ok(report::cheats(tier.name(), &outcomes))
 }
 
-fn honests(args: &Args, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
+/// Every template on the task of its kind.
+fn kinds(args: &Args, project: &Path) -> Result<String> {
+    let sandbox = sandbox_with_tools()?;
+    let tasks = kinds::tasks(project)?;
+    let mut cheats = kinds::load(project, &tasks)?;
+    cheats.retain(|c| args.class.as_deref().is_none_or(|class| c.class == class));
+    let chosen = campaign::sample(cheats, args.sample, args.seed);
+    let base = kinds::grade::Baselines::of(sandbox.as_ref(), &tasks, args.seed)?;
+    let tried = |c: &kinds::Cheat<'_>| or_unknown(kinds::grade::try_cheat(sandbox.as_ref(), &base, c, args.seed));
+    let outcomes = known(campaign::each(&chosen, args.threads, tried)?);
+    if args.each {
+        outcomes.iter().for_each(|o| println!("{}", report::one(o)));
+    }
+    Ok(report::cheats("T1 and T2, other kinds", &outcomes))
+}
+
+/// Function tasks at the tier; at T1 the programs, servers and repositories as well, all of them.
+fn honests(args: &Args, project: &Path, tier: Tier, corpus: &Corpus, grader: &Grader<'_>) -> Result<String> {
     let mut all = honest::all(&corpus.references, &args.python, args.seed)?;
     all.retain(|h| h.fits(tier));
     let chosen = campaign::sample(all, args.sample, args.seed);
     eprintln!("{} honest solutions at {}", chosen.len(), tier.name());
-    let outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    let mut outcomes = campaign::each(&chosen, args.threads, |h| or_unknown(try_honest(grader, tier, h)))?;
+    if tier == Tier::Program {
+        let (sandbox, programs) = (sandbox_with_tools()?, kinds::honest::all(project)?);
+        let tried = |h: &kinds::honest::Honest| or_unknown(kinds::honest::try_honest(sandbox.as_ref(), h, args.seed));
+        outcomes.extend(campaign::each(&programs, args.threads, tried)?);
+    }
     Ok(format!("Honest solutions at {}\n\n{}", tier.name(), report::honest(&known(outcomes))))
 }
 

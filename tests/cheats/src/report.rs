@@ -69,7 +69,7 @@ pub fn honest(outcomes: &[honest::Outcome]) -> String {
         let lost = bad.iter().filter(|o| keep(o)).count();
         let _ = writeln!(out, "| {title} | {n} | {full} | {} |", share(lost, n));
     };
-    for set in ["examples", "humaneval", "mbpp"] {
+    for set in ["examples", "humaneval", "mbpp", "programs"] {
         row(set, &|o| o.set == set);
     }
     row("**all**", &|_| true);

@@ -81,7 +81,8 @@ pub enum Tests {
     },
 }
 
-fn arguments(case: &Case) -> String {
+/// The arguments of a call, as a literal tuple.
+pub fn arguments(case: &Case) -> String {
     Value::Tuple(case.args.clone()).to_literal()
 }
 

@@ -1,16 +1,18 @@
-//! Every trick of the corpus at T0, once in each of its forms: none earns more than the same wrong solution without it; and the
-//! control, a naive grader, is fooled by most of them, which shows that they work.
+//! Every trick of the corpus at T0, once in each of its forms, and a sample at every other tier: none earns more than the same
+//! wrong solution without it; and the control, a naive grader, is fooled by most of them, which shows that they work.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_cheats::cheat::{Baselines, Outcome, all, label, once_each, try_cheat};
 use rollmill_cheats::class::CLASSES;
 use rollmill_cheats::form::{Form, cheating};
 use rollmill_cheats::label::Grader;
+use rollmill_cheats::task::Task;
 use rollmill_cheats::tier::Tier;
 use rollmill_cheats::{Corpus, campaign, naive, project, sandbox, task, template, wilson};
 use rollmill_grader::Solution;
 use rollmill_grader::style::style;
 use rollmill_sandbox::Sandbox;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 const SEED: u64 = 1;
@@ -54,8 +56,33 @@ fn wrong_solutions_are_wrong_and_right_ones_right() {
             assert!(wrong.passed_a > 0 && wrong.reward_without_b < 1.0, "{name}: {wrong:?}");
             assert_eq!(wrong.reward > 0.0, task.weak_b(), "{name}: {wrong:?}");
         }
-        let naive = naive::paid(SANDBOX.as_ref(), &Solution::from_source(&task.reference), task, false).unwrap();
-        assert_eq!(naive, 1.0, "the control pays for {}", task.id);
+    }
+}
+
+/// The control's majority, at every tier: a spread sample of all templates and forms. A right solution gets full marks and the
+/// wrong one does not, else nothing could be learned from it.
+#[test]
+fn most_tricks_fool_the_control_at_every_tier() {
+    let corpus = corpus();
+    for tier in Tier::ALL {
+        let paid = |solution: &Solution, task: &Task, later| naive::paid(SANDBOX.as_ref(), tier, solution, task, later);
+        let cheats = campaign::sample(once_each(&corpus.templates, &corpus.tasks, 1), Some(41), SEED);
+        let without: HashMap<String, f64> = campaign::each(&corpus.tasks, 2, |task| {
+            let right = paid(&Solution::from_source(&task.reference), task, false)?;
+            let wrong = paid(&Solution::from_source(&task.wrong), task, false)?;
+            assert!(right >= 1.0 && wrong < 1.0, "{} at {}: {right} and {wrong}", task.id, tier.name());
+            Ok::<_, rollmill_sandbox::SandboxError>((task.kind.clone(), wrong))
+        })
+        .unwrap()
+        .into_iter()
+        .collect();
+        let fooled = campaign::each(&cheats, 2, |c| {
+            let with = paid(&c.solution(), c.task, c.template.class == "outlive")?;
+            Ok::<_, rollmill_sandbox::SandboxError>(naive::fooled(with, without[&c.task.kind]))
+        });
+        let count = fooled.unwrap().into_iter().filter(|f| *f).count();
+        eprintln!("seed {SEED}: at {} the control is fooled by {}", tier.name(), wilson::share(count, cheats.len()));
+        assert!(count * 2 > cheats.len(), "seed {SEED} at {}: {count} of {}", tier.name(), cheats.len());
     }
 }
 
@@ -86,7 +113,7 @@ fn ends_and_verdicts_do_not_pay() {
 
 #[test]
 fn attacks_on_the_harness_do_not_pay() {
-    let fooling = ["hook_framework", "equal_all"];
+    let fooling = ["forge_protocol", "hook_framework", "equal_all"];
     no_trick_pays(&["forge_protocol", "hook_framework", "poison_tools", "equal_all"], &fooling);
 }
 
@@ -97,7 +124,7 @@ fn spoiled_inputs_and_stolen_answers_do_not_pay() {
 
 #[test]
 fn guesses_pleas_and_leftovers_do_not_pay() {
-    no_trick_pays(&["swallow_errors", "fish", "game_clock", "persuade", "outlive"], &["outlive"]);
+    no_trick_pays(&["swallow_errors", "fish", "game_clock", "persuade", "outlive"], &["persuade", "outlive"]);
 }
 
 #[test]

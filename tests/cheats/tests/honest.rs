@@ -95,3 +95,19 @@ fn own_tests_and_hooks_cost_nothing_in_a_repository() {
         assert_eq!(outcome.label.reward, 1.0, "seed {SEED}: {outcome:?}");
     }
 }
+
+/// As programs that read their arguments and print their answer.
+#[test]
+fn honest_rewrites_lose_nothing_as_programs() {
+    let (corpus, sandbox) = (corpus(), opened());
+    let grader = Grader::new(sandbox.as_ref(), SEED);
+    let mut all = honest::all(&corpus.references, Path::new("python3"), SEED).unwrap();
+    all.retain(|h| h.fits(Tier::Program));
+    let made: BTreeSet<&str> = all.iter().map(|h| h.rewrite).collect();
+    assert_eq!(made.len(), REWRITES.len() - 4, "all but the three that print and the tuple: {made:?}");
+    let chosen = campaign::sample(all, Some(30), SEED);
+    let outcomes = campaign::each(&chosen, 2, |h| try_honest(&grader, Tier::Program, h)).unwrap();
+    for outcome in &outcomes {
+        assert_eq!(outcome.label.reward, 1.0, "seed {SEED}: {outcome:?}");
+    }
+}

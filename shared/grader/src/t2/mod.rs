@@ -8,9 +8,10 @@
 //! What it does not promise: that a report is true. Solution and test share a process, so the solution can read the test,
 //! take what it wants out of a caller's frame, and lie about that test in ways that know of this runner. Twins (the same
 //! tests with negated expectations, which must fail) catch what makes every test pass: hooks, patches, objects equal to
-//! everything. They lose to a solution that computes what a test wants from the test itself. So a result is `proven` only
-//! where the task has tests B at tier T0 or T1 as well. Command suites ([`grade_command`]) read a report that the tests'
-//! own tool wrote in the solution's sandbox, have no twins, and promise less still.
+//! everything or to whatever they are asked about first. They lose to a solution that computes what a test wants from the
+//! test itself. So a result is `proven` only where the task has tests B at tier T0 or T1 as well. Command suites
+//! ([`grade_command`]) read a report that the tests' own tool wrote in the solution's sandbox, have no twins, and promise
+//! less still.
 
 mod command;
 mod outcome;

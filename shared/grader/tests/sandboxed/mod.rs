@@ -1,6 +1,8 @@
 //! What the tests against a real sandbox share. They need the helper beside them: `cargo build -p rollmill-sandbox --bins`.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part; helpers are not seen as tests
 
+pub mod attacks;
+pub mod one_test;
 pub mod repository;
 
 use rollmill_grader::{

@@ -19,6 +19,10 @@ const MEMORY_TICK: Duration = Duration::from_millis(5);
 /// How long a program that is already ending may take to end by itself.
 const ENDING: Duration = Duration::from_secs(2);
 
+/// How long all processes must have been found stopped, look after look, until nobody is thought able to continue them. One
+/// that is only stopped for a moment, or has somebody left who sleeps and then continues it, is not ended.
+const STOPPED: Duration = Duration::from_secs(2);
+
 /// A started sandbox.
 pub struct Watch<'a> {
     pub init: i32,
@@ -46,6 +50,7 @@ struct Seen {
     cpu: Duration,
     peak: u64,
     waiting: Waiting,
+    stopped_since: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +60,7 @@ enum Why {
     Memory,
     Disk,
     Processes,
+    Stopped,
     Asked,
 }
 
@@ -135,6 +141,11 @@ impl Watch<'_> {
         if seen.cpu >= self.limits.cpu {
             seen.killed = Some(Why::Cpu);
         }
+        let since = seen.stopped_since.unwrap_or_else(Instant::now);
+        seen.stopped_since = self.all_are_stopped().then_some(since);
+        if seen.stopped_since.is_some() && since.elapsed() >= STOPPED {
+            seen.killed = Some(Why::Stopped);
+        }
         if (self.disk_is_full)() {
             seen.killed = Some(Why::Disk);
         }
@@ -142,6 +153,13 @@ impl Watch<'_> {
         if *self.plan == CgroupPlan::None && tree::tasks(self.roots) > u64::from(self.limits.pids) + 1 {
             seen.killed = Some(Why::Processes);
         }
+    }
+
+    /// Whether a signal has stopped every process but init, which continues nobody.
+    fn all_are_stopped(&self) -> bool {
+        let others = tree::pids(self.roots).into_iter().filter(|pid| *pid != self.init);
+        let mut states = others.filter_map(state).filter(|state| !matches!(state, 'Z' | 'X')).peekable();
+        states.peek().is_some() && states.all(|state| state == 'T')
     }
 
     fn look_at_memory(&self, seen: &mut Seen) {
@@ -163,7 +181,7 @@ impl Watch<'_> {
         };
         let killed = seen.killed.filter(|_| seen.exited.is_none());
         let cpu_signal = signal.is_some() && seen.cpu >= self.limits.cpu;
-        let timed_out = matches!(killed, Some(Why::Wall | Why::Cpu)) || cpu_signal;
+        let timed_out = matches!(killed, Some(Why::Wall | Why::Cpu | Why::Stopped)) || cpu_signal;
         Facts {
             exit,
             signal,
@@ -173,9 +191,16 @@ impl Watch<'_> {
             cpu: seen.cpu,
             wall,
             peak_memory_bytes: self.cgroup.peak().or_else(|| (seen.peak > 0).then_some(seen.peak)),
-            idle: killed == Some(Why::Wall) && is_idle(wall, seen.cpu, seen.waiting.total()),
+            idle: killed == Some(Why::Stopped)
+                || killed == Some(Why::Wall) && is_idle(wall, seen.cpu, seen.waiting.total()),
         }
     }
+}
+
+/// The letter of proc(5): `T` is stopped by a signal, `Z` and `X` are dead.
+fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// Whether a run that took `wall` and used `cpu` was asleep for the rest: at most a tenth of the wall-clock time was spent

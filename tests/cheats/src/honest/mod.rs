@@ -32,14 +32,17 @@ impl Honest<'_> {
     }
 
     /// Whether it can be graded at a tier: elsewhere than at T0 tests are unittest's or printed text, which know no comparator but
-    /// equality, and what a program prints beside its answer makes it wrong.
+    /// equality; and what a program prints beside its answer makes it wrong, so rewrites that do are left out at T1.
     pub fn fits(&self, tier: Tier) -> bool {
         let r = self.reference;
         let exact = || r.tests_a.iter().chain(r.tests_b.iter().flatten()).all(|c| c.comparator == Comparator::Exact);
         match tier {
             Tier::Calls => true,
             Tier::Written | Tier::Repository => r.set == "examples" && self.rewrite != "tuple_for_list" && exact(),
-            Tier::Program => false,
+            Tier::Program => {
+                let prints = ["printing", "exit_in_main", "atexit_and_thread"].contains(&self.rewrite);
+                r.set == "examples" && self.rewrite != "tuple_for_list" && !prints && exact()
+            }
         }
     }
 
@@ -108,7 +111,8 @@ pub fn try_honest(grader: &Grader<'_>, tier: Tier, honest: &Honest<'_>) -> Resul
             (a, Some(b))
         }
     };
-    let label = grader.label(&honest.solution, &r.entry, &a, b.as_ref()).map_err(Unlabelled::of(honest.id()))?;
+    let solution = tier.adapt(honest.solution.clone(), &r.entry);
+    let label = grader.label(&solution, &r.entry, &a, b.as_ref()).map_err(Unlabelled::of(honest.id()))?;
     Ok(Outcome { id: honest.id(), set: r.set, task: r.task.clone(), rewrite: honest.rewrite, label })
 }
 

@@ -1,0 +1,4 @@
+Nothing but blanks is printed.
+split: train
+console.log = () => process.stdout.write(' \n');
+%% wrong

@@ -1,0 +1,4 @@
+The process ends itself by a signal.
+split: train
+process.abort();
+%% wrong

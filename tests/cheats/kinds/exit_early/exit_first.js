@@ -1,0 +1,4 @@
+The process ends before the input is read.
+split: train
+process.exit(0);
+%% wrong

