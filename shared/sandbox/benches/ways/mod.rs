@@ -59,7 +59,7 @@ fn sandboxed(sandbox: Namespaces, program: &[String]) -> impl Fn() + Sync + use<
     let spec = Spec { argv: program.to_vec(), ..Spec::default() };
     move || {
         let done = sandbox.run(&spec);
-        assert!(done.is_ok_and(|done| done.stdout == b"1\n"), "the sandbox does not print 1");
+        assert!(matches!(&done, Ok(done) if done.stdout == b"1\n"), "the sandbox does not print 1: {done:?}");
     }
 }
 
