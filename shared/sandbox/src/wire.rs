@@ -47,6 +47,8 @@ pub struct Warm {
     pub env: Vec<(String, String)>,
     /// Python code that loads what runs will need.
     pub preload: String,
+    /// Names and texts of programs to compile.
+    pub programs: Vec<(String, String)>,
     pub rootfs: PathBuf,
     pub user: User,
 }

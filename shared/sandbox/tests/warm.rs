@@ -10,7 +10,7 @@ use support::{limits, marker, open, parent_of, python, run, running_with, text, 
 
 fn options(preload: &str) -> WarmOptions {
     let argv = ["python3", "-I", "-S"].map(String::from).to_vec();
-    WarmOptions { argv, preload: preload.into(), env: vec![("PYTHONHASHSEED".into(), "0".into())] }
+    WarmOptions { argv, preload: preload.into(), programs: vec![], env: vec![("PYTHONHASHSEED".into(), "0".into())] }
 }
 
 fn both() -> Vec<(&'static str, Warm)> {
@@ -247,4 +247,26 @@ fn an_interpreter_that_was_killed_is_replaced_and_none_is_left() {
     assert!(outcomes.last().is_some_and(Result::is_ok), "{outcomes:?}");
     drop(warm);
     assert_eq!(running_with(&word), [0; 0]);
+}
+
+#[test]
+fn a_program_that_was_compiled_beforehand_runs_as_any_other() {
+    let text = "import sys\nprint(__name__, sys.argv, __import__('inspect').currentframe().f_code.co_filename)";
+    let base = options("pass");
+    let programs = ["<string>", "/work/p.py"].map(|name| (name.to_string(), text.to_string())).to_vec();
+    let warm = Warm::new(Arc::new(open(true)), vec![WarmOptions { programs, ..base.clone() }]);
+    let cold = open(true);
+    let spec = |rest: &[&str], file: &str| {
+        let argv = base.argv.iter().cloned().chain(rest.iter().map(|word| word.to_string())).collect();
+        Spec { argv, files: vec![("p.py".into(), file.into())], limits: limits(), ..Spec::default() }
+    };
+    let other = text.replace("print", "print(1);print");
+    for spec in [
+        spec(&["-c", text, "a"], ""),
+        spec(&["/work/p.py", "a"], text),
+        spec(&["/work/p.py"], &other), // the same name, another text
+        spec(&["-c", &other], ""),
+    ] {
+        assert_eq!(out(&run(&warm, &spec)), out(&run(&cold, &spec)), "{:?}", spec.argv);
+    }
 }

@@ -71,6 +71,7 @@ pub fn interpreter() -> WarmOptions {
     WarmOptions {
         argv: peer::INTERPRETER.map(str::to_owned).to_vec(),
         preload: "import fcntl, json".to_owned(),
+        programs: [worker::WORKER, tester::TESTER].map(|text| ("<string>".to_owned(), text.to_owned())).to_vec(),
         env: peer::environment(),
     }
 }

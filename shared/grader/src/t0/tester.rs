@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The stand-in for pytest is a text in the program, compiled only for tests that use it.
-const TESTER: &str = concat!(
+pub(super) const TESTER: &str = concat!(
     include_str!("../../runner/wire.py"),
     "\nPYTEST = r\"\"\"\n",
     include_str!("../../runner/pytest.py"),

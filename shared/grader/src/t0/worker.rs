@@ -7,7 +7,8 @@ use crate::blame::overloaded;
 use rollmill_sandbox::{Facts, Sandbox, SandboxError};
 use std::time::Duration;
 
-const WORKER: &str = concat!(include_str!("../../runner/wire.py"), "\n", include_str!("../../runner/worker.py"));
+pub(super) const WORKER: &str =
+    concat!(include_str!("../../runner/wire.py"), "\n", include_str!("../../runner/worker.py"));
 
 pub(super) enum Reply {
     Answer(Answer),

@@ -20,6 +20,8 @@ const RUNNER: &str = concat!(
     "\n",
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/runner/suite.py"))
 );
+/// Where a run finds it.
+const RUNNER_PATH: &str = "/pristine/runner/suite.py";
 /// How long the runner may take until it speaks, with nothing of the solution read.
 const START: Duration = Duration::from_secs(30);
 /// What it may need between two tests on a busy machine.
@@ -125,7 +127,12 @@ except ImportError:
 
 /// The interpreter that suites begin in, for a sandbox that keeps interpreters loaded.
 pub fn interpreter() -> WarmOptions {
-    WarmOptions { argv: INTERPRETER.map(str::to_owned).to_vec(), preload: PRELOAD.to_owned(), env: environment() }
+    WarmOptions {
+        argv: INTERPRETER.map(str::to_owned).to_vec(),
+        preload: PRELOAD.to_owned(),
+        programs: vec![(RUNNER_PATH.to_owned(), RUNNER.to_owned())],
+        env: environment(),
+    }
 }
 
 fn spec(files: &Files, suite: &PythonSuite<'_>, tests: &Files, wall: Duration, opts: &T2Options) -> Spec {
@@ -134,7 +141,7 @@ fn spec(files: &Files, suite: &PythonSuite<'_>, tests: &Files, wall: Duration, o
     };
     let runner = ("runner/suite.py".to_owned(), RUNNER.as_bytes().to_vec());
     Spec {
-        argv: INTERPRETER.into_iter().chain(["/pristine/runner/suite.py"]).map(str::to_owned).collect(),
+        argv: INTERPRETER.into_iter().chain([RUNNER_PATH]).map(str::to_owned).collect(),
         env: environment(),
         files: files.iter().map(|(path, bytes)| (path.clone(), bytes.clone())).collect(),
         pristine: [vec![runner], under("suite", tests), under("site", suite.site)].concat(),

@@ -79,7 +79,7 @@ impl Zygote {
         map_ids(pid, 0, hello.user).map_err(failed("map the interpreter's user"))?;
         let users = File::open(format!("/proc/{pid}/ns/user")).map_err(failed("the interpreter's user namespace"))?;
         (&socket).write_all(&word).map_err(failed("start the warm interpreter"))?;
-        let hello = json!({ "preload": hello.preload, "filter": seccomp::hex(filter) });
+        let hello = json!({ "preload": hello.preload, "programs": hello.programs, "filter": seccomp::hex(filter) });
         wire::write_message(&socket, &hello).map_err(failed("start the warm interpreter"))?;
         let zygote = Zygote { socket, users: users.into() };
         let status = zygote.socket.as_fd().try_clone_to_owned().map_err(failed("socket"))?;

@@ -15,6 +15,7 @@ import socket
 import sys
 
 KINDS = 11
+COMPILED = {}  # by name and text: what runs begin with
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -142,6 +143,8 @@ def serve():
     filter = bytes.fromhex(hello["filter"])
     try:
         exec(compile(hello["preload"], "<preload>", "exec"), {"__name__": "preload"})
+        for name, text in hello["programs"]:
+            COMPILED[name, text] = compile(text, name, "exec", dont_inherit=True)
     except BaseException as e:
         send(control, {"Failed": {"what": "load %s: %s" % (type(e).__name__, e), "errno": 22}})
         os._exit(1)
@@ -168,12 +171,14 @@ def program(argv):
     """What to run, as the interpreter's own command line says it."""
     if argv and argv[0] == "-c":
         sys.argv[:] = ["-c"] + argv[2:]
-        return compile(argv[1], "<string>", "exec", dont_inherit=True), None
+        return COMPILED.get(("<string>", argv[1])) or compile(argv[1], "<string>", "exec", dont_inherit=True), None
     sys.argv[:] = argv
     if not sys.flags.isolated:
         sys.path.insert(0, os.path.dirname(argv[0]))
     with open(argv[0], "rb") as f:
-        return compile(f.read(), argv[0], "exec", dont_inherit=True), argv[0]
+        text = f.read()
+    known = COMPILED.get((argv[0], text.decode(errors="replace")))
+    return known or compile(text, argv[0], "exec", dont_inherit=True), argv[0]
 
 
 def run(argv):

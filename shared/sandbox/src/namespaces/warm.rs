@@ -20,6 +20,9 @@ pub struct WarmOptions {
     pub argv: Vec<String>,
     /// Python code that imports what runs will need. It must start no thread and open nothing.
     pub preload: String,
+    /// Names and texts of programs to compile beforehand; `<string>` is the name of one that follows `-c`. A run that begins with
+    /// exactly such a text is spared its compilation.
+    pub programs: Vec<(String, String)>,
     /// Variables the interpreter reads at its start, such as PYTHONHASHSEED. A run's own are set when it begins.
     pub env: Vec<(String, String)>,
 }
@@ -63,6 +66,7 @@ impl Warm {
             argv: options.argv.clone(),
             env: options.env.clone(),
             preload: options.preload.clone(),
+            programs: options.programs.clone(),
             rootfs: self.sandbox.rootfs.tree.clone(),
             user: holder.user(),
         };
