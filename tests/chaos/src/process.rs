@@ -97,7 +97,7 @@ pub fn leftovers(before: &BTreeSet<String>, own: &BTreeSet<u32>, patience: Durat
         let mut left: Vec<String> =
             orphans(own).into_iter().map(|pid| format!("process {pid} {}", named(pid))).collect();
         let owned_elsewhere = |t: &&String| {
-            let pid = t.rsplit("rollmill-run-").next().and_then(|p| p.parse::<u32>().ok());
+            let pid = t.rsplit("rollmill-run-").next().and_then(|name| name.split('-').next()?.parse::<u32>().ok());
             t.starts_with("cgroup") && pid.is_some_and(|p| std::path::Path::new(&format!("/proc/{p}")).exists())
         };
         left.extend(traces().difference(before).filter(|t| !owned_elsewhere(t)).cloned());
