@@ -11,6 +11,9 @@ use ways::{Meter, Way, ways};
 #[path = "../benches/ways/mod.rs"]
 mod ways;
 
+/// Kept helpers make the next run's init after a run has ended: that is its cost as well.
+const SETTLED: Duration = Duration::from_millis(25);
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     rollmill_sandbox::helper_main_if_asked();
     let mut args = std::env::args().skip(1);
@@ -24,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (Way { run, .. }, cpu) in ways.iter().zip(&mut cpu) {
             let before = meter.read();
             run();
+            std::thread::sleep(SETTLED);
             let used = meter.read() - before;
             if round >= 3 {
                 cpu.push(used.as_secs_f64() * 1e3);
