@@ -59,9 +59,7 @@ pub fn compile(calls: &BTreeMap<c_long, Verdict>, others: &Verdict) -> BpfProgra
 fn ranges(calls: &BTreeMap<c_long, Verdict>, others: &Verdict) -> Vec<(u32, Verdict)> {
     let mut ranges = vec![(0, others.clone())];
     for (number, verdict) in calls.iter().filter_map(|(n, v)| Some((u32::try_from(*n).ok()?, v))) {
-        // beginning at a number ends what began there as the gap behind the one before
-        let at = ranges.iter().position(|(start, _)| *start == number).unwrap_or(ranges.len());
-        ranges.truncate(at);
+        ranges.pop_if(|(start, _)| *start == number); // there is no gap behind the one before
         if ranges.last().is_none_or(|(_, before)| before != verdict) {
             ranges.push((number, verdict.clone()));
         }

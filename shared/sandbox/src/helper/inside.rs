@@ -1,6 +1,7 @@
 //! The sandbox's init: pid 1 of the new namespaces, between the clone and the program.
 //!
-//! In: a socket and a pipe to the helper; over the socket, maybe much later, the request with the program's stdin, stdout, stderr. Out: records on the status pipe. What
+//! In: a socket and a pipe to the helper; over the socket, maybe much later, the request with the program's stdin, stdout,
+//! stderr. Out: records on the status pipe. What
 //! must hold: the program starts only after every step succeeded; nothing of the host stays mounted, open or set; init
 //! itself cannot be looked into (it is not dumpable) and takes everything with it when it ends.
 use std::fs::{self, File, OpenOptions};
