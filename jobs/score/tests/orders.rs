@@ -1,7 +1,10 @@
 //! Solutions are asked in the orders that their task's reference survives, and in no others.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
-use rollmill_grader::{GradeError, RewardConfig, Solution, T0Options};
+mod busy;
+
+use busy::settled;
+use rollmill_grader::{RewardConfig, Solution, T0Options};
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
 use rollmill_score::{Graded, Suites, grade_solution};
 use serde_json::json;
@@ -25,16 +28,6 @@ fn reward(source: &str, verified: &str) -> f64 {
         grade_solution(sandbox, &Solution::from_source(source), &suites, &RewardConfig::default(), &options)
     });
     graded.reward
-}
-
-fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> T {
-    for _ in 0..20 {
-        match ask() {
-            Err(e) if e.is_transient() => eprintln!("again: {e}"),
-            result => return result.unwrap(),
-        }
-    }
-    panic!("this machine is too busy for tests about time limits");
 }
 
 fn bearing(shuffled: bool, repeated: bool) -> String {

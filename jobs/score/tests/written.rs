@@ -2,7 +2,10 @@
 //! admitted.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
-use rollmill_grader::{GradeError, RewardConfig, Solution, Suite, T0Options};
+mod busy;
+
+use busy::settled;
+use rollmill_grader::{RewardConfig, Solution, Suite, T0Options};
 use rollmill_sandbox::{Namespaces, NamespacesOptions};
 use rollmill_schema::Candidate;
 use rollmill_score::{Graded, Suites, grade_solution};
@@ -38,17 +41,6 @@ fn candidates(test: &str) -> Option<Vec<Candidate>> {
         return None;
     }
     Some(load(&SynthesizeConfig { sources, ..SynthesizeConfig::default() }).unwrap().candidates)
-}
-
-/// Asks again while the machine is too busy to tell.
-fn settled<T>(mut ask: impl FnMut() -> Result<T, GradeError>) -> T {
-    for _ in 0..20 {
-        match ask() {
-            Err(e) if e.is_transient() => eprintln!("again: {e}"),
-            result => return result.unwrap(),
-        }
-    }
-    panic!("this machine is too busy for tests about time limits");
 }
 
 fn verified(sandbox: &Namespaces, c: &Candidate) -> Decision {
