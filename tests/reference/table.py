@@ -1,4 +1,4 @@
-"""Checks the reference against every row of shared/design/numerics.md, within 1e-5. usage: table.py
+"""Checks the reference against every row of the numerics table, within 1e-5. usage: table.py
 
 Exits 1 if a row misses, or if a control (a known mistake) does not.
 """

@@ -50,7 +50,7 @@ fn batch(vocab: i64, groups: usize, each: usize, prompt: usize, answer: usize) -
             task_id: task.to_string(),
             trainable: (0..tokens.len()).map(|t| t >= prompt).collect(),
             log_probs: vec![-10.8; tokens.len()], // about −ln(vocabulary)
-            reward: sampling::uniform(8, i as u64),
+            reward: Some(sampling::uniform(8, i as u64)),
             truncated: false,
             tokens,
         }

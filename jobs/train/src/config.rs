@@ -1,11 +1,15 @@
 //! The trainer's configuration. In: a table of a config file, of which every field may be absent. Out: `TrainConfig`.
 //! Must hold: what the file names wins over the preset, and the preset over nothing.
 
+mod validate;
+
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, TrainError};
+use crate::alerts::Thresholds;
+use crate::algorithm::Algorithm;
 use crate::numerics::aggregate::Aggregation;
 use crate::numerics::lambda::Lambda;
+use crate::numerics::off_policy::OffPolicy;
 use crate::numerics::policy_loss::Clip;
 
 /// A named set of defaults.
@@ -38,8 +42,12 @@ pub enum KlKind {
 pub struct TrainConfig {
     /// Which defaults the rest starts from.
     pub preset: Preset,
-    /// Learning rate of the policy.
+    /// How a batch changes the weights.
+    pub algorithm: Algorithm,
+    /// Learning rate of the policy after its warm-up.
     pub actor_lr: f64,
+    /// Policy steps over which its learning rate rises linearly.
+    pub actor_warmup_steps: u64,
     /// Learning rate of the critic (trunk and head) after its warm-up.
     pub critic_lr: f64,
     /// Critic steps over which its learning rate rises linearly.
@@ -68,12 +76,25 @@ pub struct TrainConfig {
     pub lambda_actor: Lambda,
     /// λ of the critic's targets.
     pub lambda_critic: f64,
+    /// Least deviation that group-relative advantages are divided by: rewards closer than this are noise.
+    pub group_std_floor: f64,
+    /// β of DPO.
+    pub dpo_beta: f64,
+    /// Least reward of a trajectory that passes: SFT imitates those, and their lengths are watched.
+    pub passing_reward: f64,
+    /// What happens to tokens that another policy sampled.
+    pub off_policy: OffPolicy,
+    /// Rounds that a row's policy may be behind the one that learns; older rows are left out. Above 0, rows of earlier rounds
+    /// are trained on again.
+    pub max_age: u32,
     /// Sweeps over a round's batch.
     pub passes: usize,
     /// Trajectories per actor update.
     pub minibatch_trajectories: usize,
     /// Token budget of one forward pass with gradients, padding included; four times as much without.
     pub micro_tokens: usize,
+    /// Forward passes of more places than this keep each layer's input alone, and run the layers again on the way back.
+    pub recompute_over: usize,
     /// Critic updates per actor update.
     pub critic_updates: usize,
     /// Steps of the value head alone, on the first round, before anything else moves.
@@ -82,6 +103,8 @@ pub struct TrainConfig {
     pub critic_pretrain_lr: f64,
     /// Bound on the gradient's norm.
     pub grad_clip: f64,
+    /// Updates of a round that may be skipped because a loss or a gradient is not finite; one more stops the run.
+    pub max_skipped: u64,
     /// Sampling temperature of the recorded log-probs; the logits are divided by it.
     pub temperature: f64,
     /// How per-token losses become one.
@@ -90,6 +113,10 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Steps between checkpoints; the caller of `Trainer::round` acts on it.
     pub checkpoint_every: u64,
+    /// Checkpoints of a round under way that are kept; older ones are retired (`rollmill gc` deletes their files). 0 keeps all.
+    pub keep_checkpoints: usize,
+    /// When to raise an alert.
+    pub alerts: Thresholds,
     /// Kind the networks compute in. The master weights, gradients sums and optimizer are float32 either way.
     pub dtype: Dtype,
 }
@@ -116,7 +143,9 @@ impl TrainConfig {
     pub fn preset(preset: Preset) -> TrainConfig {
         let long = TrainConfig {
             preset,
+            algorithm: Algorithm::Ppo,
             actor_lr: 1e-6,
+            actor_warmup_steps: 0,
             critic_lr: 5e-6,
             critic_warmup_steps: 10,
             betas: (0.9, 0.95),
@@ -131,17 +160,26 @@ impl TrainConfig {
             gamma: 1.0,
             lambda_actor: Lambda::Adaptive { adaptive: 1.5 },
             lambda_critic: 1.0,
+            group_std_floor: 1e-3,
+            dpo_beta: 0.1,
+            passing_reward: 0.999,
+            off_policy: OffPolicy::None,
+            max_age: 0,
             passes: 1,
             minibatch_trajectories: 32,
             micro_tokens: 1024,
+            recompute_over: 2048,
             critic_updates: 2,
             critic_pretrain_steps: 100,
             critic_pretrain_lr: 1e-3,
             grad_clip: 1.0,
+            max_skipped: 3,
             temperature: 1.0,
             aggregation: Aggregation::TokenMean,
             seed: 0,
             checkpoint_every: 10,
+            keep_checkpoints: 2,
+            alerts: Thresholds::default(),
             dtype: Dtype::F32,
         };
         match preset {
@@ -166,48 +204,6 @@ impl TrainConfig {
     /// The value loss's clip.
     pub fn value_clip(&self) -> Option<f64> {
         self.value_clip.filter(|&c| c != 0.0)
-    }
-
-    /// Refuses numbers that cannot train.
-    pub fn validate(&self) -> Result<()> {
-        let unit = 0.0..=1.0;
-        let lambda_ok = match self.lambda_actor {
-            Lambda::Fixed(l) => unit.contains(&l),
-            Lambda::Adaptive { adaptive } => adaptive > 0.0,
-        };
-        let rules = [
-            (
-                self.actor_lr >= 0.0 && self.critic_lr >= 0.0 && self.critic_pretrain_lr >= 0.0,
-                "a learning rate is below 0",
-            ),
-            ([self.betas.0, self.betas.1].iter().all(|b| (0.0..1.0).contains(b)), "betas must be in [0, 1)"),
-            (
-                self.eps > 0.0 && self.weight_decay >= 0.0 && self.kl_coef >= 0.0,
-                "eps, weight_decay or kl_coef is too small",
-            ),
-            (
-                self.clip_low > 0.0 && self.clip_low < 1.0 && self.clip_high > 0.0,
-                "clip_low must be in (0, 1), clip_high above 0",
-            ),
-            (self.clip().dual.is_none_or(|c| c > 1.0), "dual_clip must be above 1, or 0 for none"),
-            (self.value_clip().is_none_or(|c| c > 0.0), "value_clip must be above 0, or 0 for none"),
-            (
-                unit.contains(&self.gamma) && unit.contains(&self.lambda_critic) && lambda_ok,
-                "gamma and lambda must be in [0, 1]",
-            ),
-            (self.passes > 0 && self.critic_updates > 0, "passes and critic_updates must be at least 1"),
-            (
-                self.minibatch_trajectories > 0 && self.micro_tokens > 0,
-                "minibatch_trajectories and micro_tokens must be at least 1",
-            ),
-            (self.grad_clip > 0.0, "grad_clip must be above 0"),
-            (self.temperature > 0.0, "temperature must be above 0: greedy samples cannot be trained on"),
-            (self.checkpoint_every > 0, "checkpoint_every must be at least 1"),
-        ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, problem)) => Err(TrainError::Config((*problem).to_owned())),
-            None => Ok(()),
-        }
     }
 }
 

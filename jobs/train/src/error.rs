@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::experience::Experience;
+
 /// Errors of training. All of them stop the run; see each message for what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
@@ -19,20 +21,27 @@ pub enum TrainError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A batch without a single trainable token has nothing to learn from.
-    #[error("no trainable token in a batch of {0} experiences: check the trainable masks and what was left out")]
+    /// A batch without a row that has a reward and a trainable token.
+    #[error(
+        "nothing to learn from in a batch of {0} experiences: check the trainable masks, and which rows have a reward"
+    )]
     EmptyBatch(usize),
     /// The checkpoint stands in the middle of a round over other experiences or under another config.
     #[error("cannot resume this round: {0}; call with the same batch and config as the interrupted run")]
     OtherRound(String),
     /// A loss or gradient became NaN or infinite; the weights have not been touched by it.
-    #[error("step {step}: {what} is not finite; lower the learning rate or look for a corrupt batch")]
+    #[error("step {step}: {what} is not finite on {rows}; look at those rows, or lower the learning rate")]
     NotFinite {
         /// Optimizer step it happened in.
         step: u64,
         /// Which number.
         what: &'static str,
+        /// The rows that caused it, or among which the cause is.
+        rows: String,
     },
+    /// An update of a critic was asked of an algorithm that has none.
+    #[error("this algorithm has no critic: set algorithm = \"ppo\"")]
+    NoCritic,
     /// A checkpoint folder is damaged or of another model.
     #[error("checkpoint {}: {problem}; take another checkpoint", path.display())]
     Checkpoint {
@@ -61,6 +70,16 @@ pub enum TrainError {
 pub type Result<T> = std::result::Result<T, TrainError>;
 
 impl TrainError {
+    /// Names the first rows by position and task.
+    pub(crate) fn not_finite(step: u64, what: &'static str, batch: &[Experience], rows: &[usize]) -> TrainError {
+        const SHOWN: usize = 5;
+        let named: Vec<String> =
+            rows.iter().take(SHOWN).map(|&row| format!("row {row} (task {})", batch[row].task_id)).collect();
+        let more = rows.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        TrainError::NotFinite { step, what, rows: named.join(", ") + &more }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> TrainError {
         move |source| TrainError::Io { path: path.to_owned(), source }
     }

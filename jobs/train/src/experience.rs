@@ -1,5 +1,5 @@
-//! What the trainer learns from: one trajectory, as token ids. In: from the caller, who has already left out rows with an
-//! error class (a failure that the policy did not cause is never a reward of 0). Out: checked experiences and a digest.
+//! What the trainer learns from: one trajectory, as token ids. In: from the caller. Out: checked experiences and a digest.
+//! Must hold: a failure that the policy did not cause is never a reward of 0; such a trajectory takes no part in anything.
 
 use sha2::{Digest, Sha256};
 
@@ -16,13 +16,18 @@ pub struct Experience {
     pub trainable: Vec<bool>,
     /// Behaviour log-probs at the sampling temperature, aligned to `tokens`; not read where `trainable` is false.
     pub log_probs: Vec<f32>,
-    /// Terminal reward of the trajectory.
-    pub reward: f64,
+    /// Terminal reward of the trajectory; none if it failed for a reason that is not the policy's.
+    pub reward: Option<f64>,
     /// True if the recorded stop reason says that it was cut off (length, turn or token limit).
     pub truncated: bool,
 }
 
 impl Experience {
+    /// Whether there is something to learn from it: a reward, and a token that the policy sampled.
+    pub fn takes_part(&self) -> bool {
+        self.reward.is_some() && self.trainable.contains(&true)
+    }
+
     /// Number of trainable tokens.
     pub fn trainable_len(&self) -> usize {
         self.trainable.iter().filter(|&&t| t).count()
@@ -52,18 +57,18 @@ impl Experience {
         {
             return Some(format!("log-prob {} of trainable token {at} is no log-probability", self.log_probs[at]));
         }
-        (!self.reward.is_finite()).then(|| format!("reward {} is not finite", self.reward))
+        self.reward.filter(|r| !r.is_finite()).map(|reward| format!("reward {reward} is not finite"))
     }
 }
 
-/// Refuses a batch with a malformed experience, or without a trainable token.
+/// Refuses a batch with a malformed experience, or without one that takes part.
 pub(crate) fn check(batch: &[Experience], vocab_size: i64, positions: i64) -> Result<()> {
     for (index, experience) in batch.iter().enumerate() {
         if let Some(problem) = experience.problem(vocab_size, positions) {
             return Err(TrainError::Experience { index, task: experience.task_id.clone(), problem });
         }
     }
-    match batch.iter().any(|e| e.trainable_len() > 0) {
+    match batch.iter().any(Experience::takes_part) {
         true => Ok(()),
         false => Err(TrainError::EmptyBatch(batch.len())),
     }
@@ -79,7 +84,8 @@ pub(crate) fn digest(batch: &[Experience]) -> String {
         e.tokens.iter().for_each(|t| hash.update(t.to_le_bytes()));
         e.trainable.iter().for_each(|&t| hash.update([u8::from(t)]));
         e.trainable_indices().for_each(|at| hash.update(e.log_probs[at].to_le_bytes()));
-        hash.update(e.reward.to_le_bytes());
+        hash.update([u8::from(e.reward.is_some())]);
+        hash.update(e.reward.unwrap_or_default().to_le_bytes());
         hash.update([u8::from(e.truncated)]);
     }
     hex::encode(hash.finalize())
@@ -95,7 +101,7 @@ mod tests {
             tokens: vec![1, 2, 3],
             trainable: vec![false, true, true],
             log_probs: vec![f32::NAN, -1.0, -2.0],
-            reward: 1.0,
+            reward: Some(1.0),
             truncated: false,
         }
     }
@@ -114,8 +120,10 @@ mod tests {
         assert!(refused(|e| e.trainable[0] = true).contains("first token"));
         assert!(refused(|e| e.log_probs[2] = f32::NAN).contains("log-prob NaN"));
         assert!(refused(|e| e.log_probs[2] = 0.5).contains("no log-probability"));
-        assert!(refused(|e| e.reward = f64::INFINITY).contains("not finite"));
+        assert!(refused(|e| e.reward = Some(f64::INFINITY)).contains("not finite"));
         assert!(check(&[sample()], 8, 2).is_err());
+        let failed = Experience { reward: None, ..sample() };
+        assert!(!failed.takes_part() && matches!(check(&[failed], 8, 16), Err(TrainError::EmptyBatch(1))));
         assert!(matches!(check(&[], 8, 16), Err(TrainError::EmptyBatch(0))));
     }
 
@@ -127,7 +135,9 @@ mod tests {
             change(&mut e);
             digest(&[e]) != base
         };
-        assert!(changed(&|e| e.tokens[2] = 4) && changed(&|e| e.reward = 0.5) && changed(&|e| e.truncated = true));
+        assert!(
+            changed(&|e| e.tokens[2] = 4) && changed(&|e| e.reward = Some(0.5)) && changed(&|e| e.truncated = true)
+        );
         assert!(changed(&|e| e.log_probs[1] = -1.5) && changed(&|e| e.task_id.push('x')));
         assert!(!changed(&|e| e.log_probs[0] = 0.0), "a prompt token's log-prob is not read");
     }

@@ -1,58 +1,109 @@
-//! From rows to experiences.
+//! From rows to experiences. In: the sealed trajectories and rewards of a round, and of earlier ones where old rows may be
+//! used. Out: one experience per trajectory, and what is known of them besides.
+//! Must hold: a row is trained on only if its log-probs are those of the distribution it was sampled from.
 
 use rollmill_job::checkpoint::Manifest;
 use rollmill_job::{InputRef, JobError, Run, Stage, seal};
 use rollmill_schema::{Reward, Trajectory};
-use rollmill_train::Experience;
+use rollmill_train::{Experience, Metrics, TrainConfig};
 use std::collections::HashMap;
 
 /// What a round is trained on.
 pub struct Inputs {
-    /// One per graded trajectory.
+    /// One per trajectory.
     pub experiences: Vec<Experience>,
     /// The sealed stages they come from.
     pub inputs: Vec<InputRef>,
     /// Temperature all rows were sampled at.
     pub temperature: f64,
-    /// Share of rows left out because of failures that are not the policy's.
-    pub left_out: f64,
-    /// Share of well-formed trajectories.
-    pub well_formed: f64,
+    /// Turns, stop reasons, share of well-formed answers, age: numbers of the round that the trainer does not see.
+    pub facts: Metrics,
 }
 
-/// Reads the round's rows, all of which must have been sampled by `policy`.
-pub async fn read(run: &Run, round: u32, policy: &Manifest) -> Result<Inputs, JobError> {
-    let version = run.score_version()?;
-    let (trajectories, _) = seal::read_sealed::<Trajectory>(run, &Stage::rollout("train", round)).await?;
-    let (rewards, input) = seal::read_sealed::<Reward>(run, &Stage::score(&version, "train", round)).await?;
-    let rewards: HashMap<&str, &Reward> = rewards.iter().map(|r| (r.trajectory_id.as_str(), r)).collect();
-    let bad =
-        |t: &Trajectory, reason: String| JobError::Corrupt { key: format!("trajectory {}", t.trajectory_id), reason };
-    let mut experiences = Vec::new();
-    let temperature = trajectories.first().map_or(1.0, |t| t.temperature);
-    for t in &trajectories {
-        let reward = rewards.get(t.trajectory_id.as_str()).and_then(|r| r.total);
-        let (None, Some(reward)) = (&t.error_class, reward) else { continue };
-        if t.checkpoint != policy.id() {
-            return Err(bad(t, format!("it was sampled by {}, not by {}", t.checkpoint, policy.id())));
+/// Sums over the rows that are used.
+#[derive(Default)]
+struct Facts {
+    rows: f64,
+    turns: f64,
+    well_formed: f64,
+    age: f64,
+    stale: f64,
+    stops: HashMap<String, f64>,
+}
+
+/// Reads the rows that `policy`, the checkpoint of the round before, or a recent enough predecessor has sampled.
+pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig) -> Result<Inputs, JobError> {
+    let mut read = Inputs { experiences: vec![], inputs: vec![], temperature: 1.0, facts: Metrics::new() };
+    let mut facts = Facts::default();
+    let mut temperature = None;
+    for sampled_in in round.saturating_sub(config.max_age).max(1)..=round {
+        let version = run.score_version()?;
+        let (trajectories, _) = seal::read_sealed::<Trajectory>(run, &Stage::rollout("train", sampled_in)).await?;
+        let (rewards, input) = seal::read_sealed::<Reward>(run, &Stage::score(&version, "train", sampled_in)).await?;
+        read.inputs.push(input);
+        let rewards: HashMap<&str, &Reward> = rewards.iter().map(|r| (r.trajectory_id.as_str(), r)).collect();
+        for t in &trajectories {
+            let age = (i64::from(round) - 1 - i64::from(t.policy_round)).max(0);
+            if age > i64::from(config.max_age) && sampled_in < round {
+                facts.stale += 1.0;
+                continue;
+            }
+            check(t, policy, *temperature.get_or_insert(t.temperature), config)?;
+            let reward = rewards.get(t.trajectory_id.as_str()).and_then(|r| r.total);
+            facts.add(t, age);
+            read.experiences.push(experience(t, reward));
         }
-        if t.temperature != temperature || t.top_p < 1.0 {
-            return Err(bad(
-                t,
-                format!("temperature {} and top_p {} are not those of the round", t.temperature, t.top_p),
-            ));
-        }
-        experiences.push(Experience {
-            task_id: t.task_id.clone(),
-            tokens: t.token_ids.iter().map(|&id| i64::from(id)).collect(),
-            trainable: t.trainable.clone(),
-            log_probs: t.log_probs.clone(),
-            reward,
-            truncated: t.truncated,
-        });
     }
-    let all = trajectories.len().max(1) as f64;
-    let well_formed = trajectories.iter().filter(|t| t.well_formed).count() as f64 / all;
-    let left_out = 1.0 - experiences.len() as f64 / all;
-    Ok(Inputs { experiences, inputs: vec![input, policy.input()], temperature, left_out, well_formed })
+    read.temperature = temperature.unwrap_or(1.0);
+    read.facts = facts.metrics();
+    read.inputs.push(policy.input());
+    Ok(read)
+}
+
+/// Refuses rows that another policy sampled than may be learned from, or another distribution than is trained.
+fn check(t: &Trajectory, policy: &Manifest, temperature: f64, config: &TrainConfig) -> Result<(), JobError> {
+    let bad = |reason: String| Err(JobError::Corrupt { key: format!("trajectory {}", t.trajectory_id), reason });
+    if config.max_age == 0 && t.checkpoint != policy.id() {
+        return bad(format!("it was sampled by {}, not by {}", t.checkpoint, policy.id()));
+    }
+    if t.temperature != temperature || t.top_p < 1.0 {
+        return bad(format!("temperature {} and top_p {} are not those of the round", t.temperature, t.top_p));
+    }
+    Ok(())
+}
+
+/// A trajectory that failed for a reason that is not the policy's has no reward, and no token to train.
+fn experience(t: &Trajectory, reward: Option<f64>) -> Experience {
+    let failed = t.error_class.is_some() || reward.is_none();
+    let whole = |_: &i32| !failed;
+    Experience {
+        task_id: t.task_id.clone(),
+        tokens: t.token_ids.iter().copied().filter(whole).map(i64::from).collect(),
+        trainable: if failed { vec![] } else { t.trainable.clone() },
+        log_probs: if failed { vec![] } else { t.log_probs.clone() },
+        reward: reward.filter(|_| !failed),
+        truncated: t.truncated,
+    }
+}
+
+impl Facts {
+    fn add(&mut self, t: &Trajectory, age: i64) {
+        self.rows += 1.0;
+        self.turns += t.steps.len() as f64;
+        self.well_formed += f64::from(u8::from(t.well_formed));
+        self.age += age as f64;
+        *self.stops.entry(t.stop_reason.clone()).or_default() += 1.0;
+    }
+
+    fn metrics(self) -> Metrics {
+        let share = |sum: f64| sum / self.rows.max(1.0);
+        let stops = self.stops.iter().map(|(reason, count)| (format!("stop/{reason}"), share(*count)));
+        let apart = [
+            ("turns", share(self.turns)),
+            ("well_formed", share(self.well_formed)),
+            ("age", share(self.age)),
+            ("stale_rows", self.stale),
+        ];
+        stops.chain(apart.map(|(name, value)| (name.to_owned(), value))).collect()
+    }
 }

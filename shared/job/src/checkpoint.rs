@@ -149,6 +149,18 @@ pub(crate) async fn retire(run: &Run, round: u32, step: u32) -> Result<(), JobEr
     run.record(&key, Retired { nonce: Nonce::of(&run.attempt, &key) }).await.map(|_| ())
 }
 
+/// Retires checkpoints of a round under way but its newest `keep` (0 keeps all); `gc` removes their files.
+pub async fn keep_newest(run: &Run, round: u32, keep: usize) -> Result<(), JobError> {
+    let steps: Vec<u32> = list(run, round).await?.iter().filter(|m| !m.last).map(|m| m.step).collect();
+    let old = if keep == 0 { 0 } else { steps.len().saturating_sub(keep) };
+    for &step in &steps[..old] {
+        if run.blobs.size(&retired_key(round, step)?).await?.is_none() {
+            retire(run, round, step).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Rounds that have manifests, from a listing of `control`.
 pub(crate) fn rounds_in(control: &[Entry]) -> BTreeSet<u32> {
     let round = |e: &Entry| {
@@ -156,6 +168,12 @@ pub(crate) fn rounds_in(control: &[Entry]) -> BTreeSet<u32> {
         rest.split('/').next()?.parse::<u32>().ok()
     };
     control.iter().filter_map(round).collect()
+}
+
+/// Round and step of a marker of [`retire`].
+pub(crate) fn retired_place(marker: &Key) -> Option<(u32, u32)> {
+    let (round, step) = marker.as_str().strip_prefix("control/retired/round-")?.split_once("/step-")?;
+    Some((round.parse().ok()?, step.strip_suffix(".json")?.parse().ok()?))
 }
 
 /// Round, step and attempt of a checkpoint's file.

@@ -111,10 +111,15 @@ async fn of_checkpoints(
         let beyond = keep.is_some_and(|keep| round.saturating_add(keep.max(1)) <= newest);
         round > 0 && beyond && closed.contains(&(round + 1)) && !needed.contains(&round)
     };
+    let given_up: BTreeSet<(u32, u32)> = control.iter().filter_map(|e| checkpoint::retired_place(&e.key)).collect();
     let (mut found, mut retired) = (Vec::new(), BTreeSet::new());
     for entry in run.blobs.list(&Key::new("checkpoints")?).await? {
         let Some((round, step, attempt)) = checkpoint::place(&entry.key) else { continue };
         if !closed.contains(&round) {
+            // A round under way: only what its trainer has given up itself.
+            if given_up.contains(&(round, step)) {
+                found.push(Garbage { name: entry.key.to_string(), bytes: entry.size, why: Why::RetiredCheckpoint });
+            }
             continue;
         }
         let manifest = rounds[&round].iter().find(|m| m.step == step && m.attempt == attempt);

@@ -39,6 +39,18 @@ impl Decoder {
         self.named.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect()
     }
 
+    /// Handles to the weights that learn, in the order of [`Decoder::parameters`]; they share the weights' storage.
+    pub fn trainable(&self) -> Vec<(String, Tensor)> {
+        self.named.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone())).collect()
+    }
+
+    /// Where the output matrix is in [`Decoder::trainable`], if it learns. Tied, it is the embedding's place.
+    pub fn output_index(&self) -> Option<usize> {
+        let output = self.output();
+        let learns = output.requires_grad();
+        learns.then(|| if self.config.tie_word_embeddings { 0 } else { self.trainable().len() - 1 })
+    }
+
     /// Makes every weight collect gradients, or none.
     pub fn set_trainable(&mut self, yes: bool) {
         for (_, tensor) in &mut self.named {

@@ -36,6 +36,22 @@ impl<'a> Layer<'a> {
         }
     }
 
+    /// Its weights that learn, in the order of [`crate::Decoder::trainable`].
+    pub fn trainable(&self) -> Vec<&'a Tensor> {
+        let all = [
+            self.attention_norm,
+            self.query,
+            self.key,
+            self.value,
+            self.output,
+            self.mlp_norm,
+            self.gate,
+            self.up,
+            self.down,
+        ];
+        all.into_iter().filter(|weight| weight.requires_grad()).collect()
+    }
+
     /// \[B,T,H\] to \[B,T,H\], without a cache, differentiable.
     pub fn forward(&self, config: &ModelConfig, x: &Tensor, rope: &Rope, attend: Option<&Tensor>) -> Tensor {
         let h = rms_norm(x, self.attention_norm, config.rms_norm_eps);

@@ -4,6 +4,7 @@
 //! differentiate (`train`), and last-token logits over a bounded KV cache (`serve`). No randomness comes from libtorch:
 //! [`sampling`] and [`Decoder::random`] use a counter-based generator. Same weights give the same bytes on disk.
 
+pub mod body;
 pub mod cache;
 pub mod config;
 pub mod decoder;
@@ -16,10 +17,11 @@ mod step;
 pub mod value_head;
 mod weights;
 
+pub use body::Body;
 pub use cache::KvCache;
 pub use config::ModelConfig;
 pub use decoder::Decoder;
 pub use error::ModelError;
-pub use log_probs::token_log_probs;
+pub use log_probs::{token_log_prob_gradients, token_log_probs};
 pub use step::SlotStep;
 pub use value_head::ValueHead;

@@ -1,7 +1,7 @@
 //! Log-probs: chunks do not matter, gradients flow, and they are those of the sampler (numerics row 19).
 #![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
-use rollmill_model::{Decoder, ModelConfig, sampling, token_log_probs};
+use rollmill_model::{Decoder, ModelConfig, sampling, token_log_prob_gradients, token_log_probs};
 use tch::{Device, Kind, Tensor};
 
 fn setting() -> (Decoder, Tensor, Tensor) {
@@ -93,4 +93,30 @@ fn no_positions_give_no_log_probs() {
     let (decoder, hidden, targets) = setting();
     let (log_probs, entropy) = token_log_probs(&decoder, &hidden.narrow(0, 0, 0), &targets.narrow(0, 0, 0), 1.0, 4);
     assert_eq!((log_probs.size(), entropy.size()), (vec![0], vec![0]));
+}
+
+#[test] // the same pull by autograd over one whole graph; without the temperature the broken control differs
+fn the_way_back_by_hand_is_that_of_autograd() {
+    for tied in [true, false] {
+        let config = ModelConfig { tie_word_embeddings: tied, ..ModelConfig::tiny(300) };
+        let (mut decoder, (_, hidden, targets)) = (Decoder::random(config, 9), setting());
+        decoder.set_trainable(true);
+        let hidden = hidden.detach().set_requires_grad(true);
+        let pull = Tensor::arange(12, (Kind::Float, Device::Cpu)).cos();
+        let at = decoder.output_index().unwrap();
+        let output = &decoder.trainable()[at].1;
+        let by_autograd = |temperature: f64| {
+            let loss = (token_log_probs(&decoder, &hidden, &targets, temperature, 100).0 * &pull).sum(Kind::Float);
+            Tensor::run_backward(&[&loss], &[&hidden, output], false, false)
+        };
+        let mut by_output = output.detach().zeros_like();
+        let by_hidden = token_log_prob_gradients(&decoder, &hidden.detach(), &targets, 0.8, 5, &pull, &mut |part| {
+            let _ = by_output.g_add_(part);
+        });
+        let (want, control) = (by_autograd(0.8), by_autograd(1.0));
+        for (got, want, control) in [(&by_hidden, &want[0], &control[0]), (&by_output, &want[1], &control[1])] {
+            let apart = |a: &Tensor| ((a - want).norm() / want.norm()).double_value(&[]);
+            assert!(apart(got) < 1e-5 && apart(control) > 1e-2, "{} {}", apart(got), apart(control));
+        }
+    }
 }

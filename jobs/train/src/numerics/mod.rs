@@ -5,9 +5,12 @@
 pub mod aggregate;
 pub mod explained_variance;
 pub mod gae;
+pub mod group;
 pub mod kl;
 pub mod lambda;
+pub mod off_policy;
 pub mod policy_loss;
+pub mod preference;
 #[cfg(test)]
 mod temperature_test;
 pub mod value_loss;

@@ -4,7 +4,6 @@ use tch::{Kind, Tensor};
 
 use super::super::actor::ActorSums;
 use super::super::critic::CriticSums;
-use super::super::trainer::critic_parameters;
 use super::*;
 use crate::KlKind;
 use crate::numerics::aggregate::{Aggregation, Counts};
@@ -25,9 +24,9 @@ fn actor(trainer: &Trainer, batch: &[Experience], minibatch: &[usize], counts: C
     flat(gradients.clip(1.0, f64::INFINITY))
 }
 
-fn critic(trainer: &Trainer, batch: &[Experience], minibatch: &[usize], counts: Counts) -> Tensor {
+fn critic_gradient(trainer: &Trainer, batch: &[Experience], minibatch: &[usize], counts: Counts) -> Tensor {
     let prepared = trainer.progress.as_ref().unwrap().prepared.clone();
-    let gradients = trainer.critic_gradients(batch, &prepared, minibatch, counts, &mut CriticSums::default());
+    let gradients = trainer.critic_gradients(batch, &prepared, minibatch, counts, &mut CriticSums::default()).unwrap();
     flat(gradients.clip(1.0, f64::INFINITY))
 }
 
@@ -51,18 +50,20 @@ fn any_split_into_micro_batches_gives_the_same_gradient() {
         let (mut trainer, batch) = moved(TrainConfig { aggregation, micro_tokens: 10_000, ..config() });
         let all = counts(&batch, &MINIBATCH);
         let (whole_actor, whole_critic) =
-            (actor(&trainer, &batch, &MINIBATCH, all), critic(&trainer, &batch, &MINIBATCH, all));
+            (actor(&trainer, &batch, &MINIBATCH, all), critic_gradient(&trainer, &batch, &MINIBATCH, all));
         for micro_tokens in [1, 20, 45] {
             trainer.config.micro_tokens = micro_tokens;
             assert!(distance(&actor(&trainer, &batch, &MINIBATCH, all), &whole_actor) < 1e-4);
-            assert!(distance(&critic(&trainer, &batch, &MINIBATCH, all), &whole_critic) < 1e-4);
+            assert!(distance(&critic_gradient(&trainer, &batch, &MINIBATCH, all), &whole_critic) < 1e-4);
         }
         let local = |of: fn(&Trainer, &[Experience], &[usize], Counts) -> Tensor| {
             let parts = MINIBATCH.map(|i| of(&trainer, &batch, &[i], counts(&batch, &[i])));
             parts.into_iter().reduce(|a, b| a + b).unwrap() / MINIBATCH.len() as f64
         };
         if aggregation == Aggregation::TokenMean {
-            assert!(distance(&local(actor), &whole_actor) > 1e-2 && distance(&local(critic), &whole_critic) > 1e-2);
+            assert!(
+                distance(&local(actor), &whole_actor) > 1e-2 && distance(&local(critic_gradient), &whole_critic) > 1e-2
+            );
         }
         assert!(distance(&whole_actor.zeros_like(), &whole_actor) > 0.99, "doing nothing must not pass");
     }
@@ -86,7 +87,7 @@ fn plain_actor(trainer: &Trainer, batch: &[Experience], back: usize) -> Tensor {
         for (slot, t) in e.trainable_indices().enumerate() {
             let log_prob = now.get((t - back) as i64).get(e.tokens[t]);
             let ratio = (&log_prob - f64::from(e.log_probs[t])).exp();
-            let advantage = f64::from(prepared.advantages[i][slot]);
+            let advantage = f64::from(prepared.advantages.as_ref().unwrap()[i][slot]);
             let bounded = ratio.clamp(0.8, 1.28) * advantage;
             let kl = (&log_prob - reference.get((t - back) as i64).get(e.tokens[t])).square() * 0.05;
             loss = loss - (ratio * advantage).minimum(&bounded) + kl;
@@ -101,7 +102,7 @@ fn plain_actor(trainer: &Trainer, batch: &[Experience], back: usize) -> Tensor {
 #[test] // the value of an action's state stands at the token before it; one place further is the broken control
 fn the_critic_gradient_is_that_of_the_plain_formula() {
     let (trainer, batch) = moved(config());
-    let got = critic(&trainer, &batch, &MINIBATCH, counts(&batch, &MINIBATCH));
+    let got = critic_gradient(&trainer, &batch, &MINIBATCH, counts(&batch, &MINIBATCH));
     assert!(distance(&got, &plain_critic(&trainer, &batch, 1)) < 1e-4);
     assert!(distance(&got, &plain_critic(&trainer, &batch, 0)) > 0.1);
 }
@@ -111,17 +112,20 @@ fn plain_critic(trainer: &Trainer, batch: &[Experience], back: usize) -> Tensor 
     let (mut loss, mut tokens) = (Tensor::from(0f32), 0);
     for i in MINIBATCH {
         let e = &batch[i];
-        let values = trainer.value_head.forward(&hidden_alone(&trainer.critic, &e.tokens).unsqueeze(0)).squeeze_dim(0);
+        let Critic { trunk, head, .. } = critic(trainer);
+        let values = head.forward(&hidden_alone(trunk, &e.tokens).unsqueeze(0)).squeeze_dim(0);
         for (slot, t) in e.trainable_indices().enumerate() {
             let value = values.get((t - back) as i64);
-            let (old, target) = (f64::from(prepared.values[i][slot]), f64::from(prepared.returns[i][slot]));
+            let (old, target) = (
+                f64::from(prepared.values.as_ref().unwrap()[i][slot]),
+                f64::from(prepared.returns.as_ref().unwrap()[i][slot]),
+            );
             let bounded = (&value - old).clamp(-0.2, 0.2) + old - target;
             loss += (&value - target).square().maximum(&bounded.square()) * 0.5;
             tokens += 1;
         }
     }
-    let named = critic_parameters(&trainer.critic, &trainer.value_head);
-    let parameters: Vec<Tensor> = named.into_iter().map(|(_, t)| t).collect();
+    let parameters: Vec<Tensor> = critic(trainer).trainable().into_iter().map(|(_, t)| t).collect();
     let gradients = Tensor::run_backward(&[loss / f64::from(tokens)], &parameters, false, false);
     flat(gradients.into_iter().map(Some).collect())
 }
@@ -131,13 +135,14 @@ fn bf16_computing_points_the_same_way() {
     let (trainer, batch) = moved(config());
     let (half, _) = moved(TrainConfig { dtype: crate::Dtype::Bf16, ..config() });
     let all = counts(&batch, &MINIBATCH);
-    for of in [actor, critic] {
+    for of in [actor, critic_gradient] {
         let (a, b) = (of(&trainer, &batch, &MINIBATCH, all), of(&half, &batch, &MINIBATCH, all));
         let cosine = ((&a * &b).sum(Kind::Double) / (a.norm() * b.norm())).double_value(&[]);
         assert!(cosine > 0.95, "{cosine}");
         assert!(distance(&b, &a) > 1e-4, "float32 in disguise");
     }
-    for (master, mirror) in [(&half.actor, &half.actor_mirror), (&half.critic, &half.critic_mirror)] {
+    let second = critic(&half);
+    for (master, mirror) in [(&half.actor, &half.actor_mirror), (&second.trunk, &second.mirror)] {
         let copy = mirror.of(master);
         for ((_, master), (_, copy)) in master.parameters().into_iter().zip(copy.parameters()) {
             assert_eq!((master.kind(), copy.kind()), (Kind::Float, Kind::BFloat16));

@@ -2,13 +2,14 @@
 
 mod gradients_test;
 mod learning_test;
+mod reference_test;
 mod resume_test;
 mod round_test;
 
 use rollmill_model::{Decoder, ModelConfig, sampling};
 use tch::{Device, Kind, Tensor};
 
-use super::{Control, Metrics, StepMetrics, Trainer};
+use super::{Control, Critic, Metrics, StepMetrics, Trainer};
 use crate::{Experience, Result, TrainConfig};
 
 const VOCAB: i64 = 11;
@@ -70,7 +71,7 @@ fn trajectory(decoder: &Decoder, seed: u64, i: usize) -> Experience {
     Experience {
         task_id: format!("task-{task}"),
         log_probs: (0..tokens.len()).map(at).collect(),
-        reward: sampling::uniform(seed + 2, i as u64),
+        reward: Some(sampling::uniform(seed + 2, i as u64)),
         truncated: false,
         tokens,
         trainable,
@@ -79,6 +80,15 @@ fn trajectory(decoder: &Decoder, seed: u64, i: usize) -> Experience {
 
 fn go_on(_: &StepMetrics, _: &Trainer) -> Result<Control> {
     Ok(Control::Continue)
+}
+
+/// The critic's trunk and head.
+fn critic(trainer: &Trainer) -> &Critic {
+    trainer.critic.as_ref().unwrap()
+}
+
+fn head(trainer: &Trainer) -> Vec<f32> {
+    Vec::try_from(critic(trainer).head.weight.detach().flatten(0, -1)).unwrap()
 }
 
 fn weights(decoder: &Decoder) -> Vec<Vec<f32>> {

@@ -28,8 +28,8 @@ impl Mirror {
     pub(super) fn follow(&self, master: &Decoder) {
         let Some(copy) = &self.0 else { return };
         tch::no_grad(|| {
-            for ((_, to), (_, from)) in copy.parameters().into_iter().zip(master.parameters()) {
-                to.detach().copy_(from);
+            for ((_, to), (_, from)) in copy.trainable().into_iter().zip(master.trainable()) {
+                to.detach().copy_(&from);
             }
         });
     }

@@ -5,7 +5,7 @@
 use rollmill_model::ValueHead;
 use tch::{Kind, Tensor};
 
-use super::trainer::{Metrics, adamw_config, named};
+use super::round::{Metrics, adamw_config, named};
 use crate::adamw::AdamW;
 use crate::config::TrainConfig;
 use crate::experience::Experience;
@@ -24,7 +24,7 @@ pub(super) struct Features {
 /// Fits the head by AdamW with a learning rate that falls linearly to 0, on all finished trajectories at once. Those that
 /// were cut off have no return yet and take no part; without a finished one nothing happens.
 pub(super) fn value_head(
-    head: &mut ValueHead,
+    head: &ValueHead,
     features: &[Features],
     batch: &[Experience],
     rewards: &[Vec<f64>],

@@ -11,14 +11,14 @@ use crate::experience::Experience;
 use crate::packing::MicroBatch;
 
 /// Positions whose full-vocabulary logits exist at once.
-const CHUNK: i64 = 128;
+pub(super) const CHUNK: i64 = 256;
 
 /// N unique predictions, M trainable tokens (M ≥ N where trajectories share tokens).
 pub(super) struct Selection {
     /// [N] place in [B·T] of the token before.
-    places: Tensor,
+    pub(super) places: Tensor,
     /// [N] the token predicted.
-    targets: Tensor,
+    pub(super) targets: Tensor,
     /// [M] which of the N each trainable token is.
     gather: Tensor,
     /// Trajectories in the order of the M tokens: index in the batch.
@@ -57,12 +57,23 @@ impl Selection {
         let hidden = decoder.hidden(&micro.ids, &micro.positions, micro.attend.as_ref()).flatten(0, 1);
         let hidden = hidden.index_select(0, &self.places);
         let (log_probs, entropy) = token_log_probs(decoder, &hidden, &self.targets, temperature, CHUNK);
-        (log_probs.index_select(0, &self.gather), entropy.index_select(0, &self.gather))
+        (self.spread(&log_probs), self.spread(&entropy))
     }
 
     /// From something per place, [B·T, ..], to the M trainable tokens.
     pub(super) fn tokens(&self, per_place: &Tensor) -> Tensor {
-        per_place.index_select(0, &self.places).index_select(0, &self.gather)
+        self.spread(&per_place.index_select(0, &self.places))
+    }
+
+    /// From the N unique predictions to the M trainable tokens.
+    pub(super) fn spread(&self, unique: &Tensor) -> Tensor {
+        unique.index_select(0, &self.gather)
+    }
+
+    /// One number per trajectory, repeated for each of its trainable tokens, [M] f32.
+    pub(super) fn per_row(&self, batch: &[Experience], number: impl Fn(usize) -> f32, device: Device) -> Tensor {
+        let repeat = |&index: &usize| std::iter::repeat_n(number(index), batch[index].trainable_len());
+        Tensor::from_slice(&self.indices.iter().flat_map(repeat).collect::<Vec<f32>>()).to_device(device)
     }
 
     /// A flat [M] tensor out of per-trajectory lists.

@@ -21,7 +21,8 @@ fn sample(decoder: &Decoder, round: u64) -> Vec<Experience> {
             e.tokens.push(i64::from(drawn.token));
             e.log_probs.push(drawn.log_prob);
             e.trainable.push(true);
-            e.reward += f64::from(u8::from(i64::from(drawn.token) == WANTED)) / LENGTH as f64;
+            let paid = f64::from(u8::from(i64::from(drawn.token) == WANTED)) / LENGTH as f64;
+            e.reward = e.reward.map(|r| r + paid);
         }
     }
     all
@@ -33,7 +34,7 @@ fn prompt(task: i64) -> Experience {
         tokens: vec![task, 7],
         trainable: vec![false; 2],
         log_probs: vec![0.0; 2],
-        reward: 0.0,
+        reward: Some(0.0),
         truncated: false,
     }
 }

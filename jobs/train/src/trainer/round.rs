@@ -1,4 +1,4 @@
-//! The trainer and the loop of one round.
+//! The trainer and the loop of one round. In: a batch. Out: the networks moved, metrics per step.
 
 use std::time::Instant;
 
@@ -6,10 +6,12 @@ use rollmill_model::{Decoder, ValueHead};
 use tch::{Kind, Tensor};
 
 use super::checkpoint;
+use super::critic::Critic;
 use super::mirror::Mirror;
 use super::prepare::Prepared;
 use super::schedule::Schedule;
 use crate::adamw::{AdamW, AdamWConfig};
+use crate::algorithm::Algorithm;
 use crate::config::TrainConfig;
 use crate::error::{Result, TrainError};
 use crate::experience::{self, Experience};
@@ -33,6 +35,8 @@ pub struct StepMetrics {
     pub step: u64,
     /// Numbers of this step, and those of its round (reward, advantages, values).
     pub values: Metrics,
+    /// What was not finite and therefore skipped, with the rows that caused it.
+    pub skipped: Vec<String>,
 }
 
 /// After a round.
@@ -46,43 +50,42 @@ pub struct RoundMetrics {
     pub values: Metrics,
 }
 
-/// Both optimizers.
+/// The optimizers of what the algorithm moves.
 #[derive(Debug)]
 pub struct Optimizers {
     /// Of the policy.
-    pub actor: AdamW,
+    pub actor: Option<AdamW>,
     /// Of the critic's trunk and head.
-    pub critic: AdamW,
+    pub critic: Option<AdamW>,
 }
 
 /// A round under way.
 pub(super) struct Progress {
     /// Steps of this round that are done.
     pub(super) cursor: usize,
+    /// Updates of this round that were skipped.
+    pub(super) skipped: u64,
     /// Digest of the batch.
     pub(super) batch: String,
     pub(super) prepared: Prepared,
 }
 
-/// Three networks, two optimizers and a position.
+/// The networks, their optimizers and a position.
 pub struct Trainer {
     /// The policy, float32.
     pub actor: Decoder,
-    /// The critic's trunk, a network of its own, float32.
-    pub critic: Decoder,
-    /// The critic's head.
-    pub value_head: ValueHead,
+    /// A network of its own, float32, where the algorithm has one.
+    pub critic: Option<Critic>,
     /// What the KL is measured against; never changes.
     pub reference: Decoder,
     /// Moments and step counts.
     pub optimizers: Optimizers,
-    /// Actor updates so far.
+    /// Updates so far.
     pub step: u64,
     pub(super) config: TrainConfig,
     pub(super) rounds: u64,
     pub(super) progress: Option<Progress>,
     pub(super) actor_mirror: Mirror,
-    pub(super) critic_mirror: Mirror,
     pub(super) reference_mirror: Mirror,
     pub(super) reference_sha256: String,
 }
@@ -92,54 +95,48 @@ pub(super) fn named(parameters: Vec<(&str, &Tensor)>) -> Vec<(String, Tensor)> {
     parameters.into_iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone())).collect()
 }
 
-/// The critic's trunk and head, in the order of its optimizer.
-pub(super) fn critic_parameters(critic: &Decoder, head: &ValueHead) -> Vec<(String, Tensor)> {
-    named(critic.parameters()).into_iter().chain(named(head.parameters())).collect()
-}
-
 pub(super) fn adamw_config(config: &TrainConfig) -> AdamWConfig {
     AdamWConfig { betas: config.betas, eps: config.eps, weight_decay: config.weight_decay }
 }
 
 impl Trainer {
-    /// A fresh trainer: actor, critic trunk and reference start as copies of `policy`, the value head at 0.
+    /// A fresh trainer: critic trunk and reference start as copies of `policy`, the value head at 0.
     pub fn from_policy(policy: Decoder, config: TrainConfig) -> Result<Trainer> {
-        let (critic, reference) = (policy.deep_copy(), policy.deep_copy());
-        let head = ValueHead::zeros(&critic);
-        Trainer::new(policy, critic, head, reference, config)
+        let critic = config.algorithm.has_critic().then(|| (policy.deep_copy(), ValueHead::zeros(&policy)));
+        let reference = policy.deep_copy();
+        Trainer::new(policy, critic, reference, config)
     }
 
-    /// A fresh trainer of networks that are given. All must be float32 (master weights), also for bf16 computing.
+    /// A fresh trainer of networks that are given. All must be float32 (master weights), also for bf16 computing. A critic is
+    /// kept only where the algorithm has one.
     pub fn new(
         mut actor: Decoder,
-        mut critic: Decoder,
-        mut value_head: ValueHead,
+        critic: Option<(Decoder, ValueHead)>,
         mut reference: Decoder,
         config: TrainConfig,
     ) -> Result<Trainer> {
         config.validate()?;
-        if [&actor, &critic, &reference].iter().any(|network| network.kind() != Kind::Float) {
+        let float = |network: &Decoder| network.kind() == Kind::Float;
+        if !float(&actor) || !float(&reference) || critic.as_ref().is_some_and(|(trunk, _)| !float(trunk)) {
             return Err(TrainError::Config(
                 "load the networks as float32; dtype only sets what they compute in".to_owned(),
             ));
         }
-        actor.set_trainable(true);
-        critic.set_trainable(true);
-        value_head.set_trainable(true);
+        actor.set_trainable(config.algorithm.moves_policy());
         reference.set_trainable(false);
-        let adamw = adamw_config(&config);
-        let critic_parameters = critic_parameters(&critic, &value_head);
+        let critic = critic.filter(|_| config.algorithm.has_critic());
+        let critic = critic.map(|(trunk, head)| Critic::new(trunk, head, config.dtype));
+        let adamw = |parameters: &[(String, Tensor)]| AdamW::new(parameters, adamw_config(&config));
         let optimizers = Optimizers {
-            actor: AdamW::new(&named(actor.parameters()), adamw),
-            critic: AdamW::new(&critic_parameters, adamw),
+            actor: config.algorithm.moves_policy().then(|| adamw(&actor.trainable())),
+            critic: critic.as_ref().map(|critic| adamw(&critic.trainable())),
         };
-        let mirror = |network| Mirror::new(network, config.dtype);
-        let (actor_mirror, critic_mirror, reference_mirror) = (mirror(&actor), mirror(&critic), mirror(&reference));
+        let (actor_mirror, reference_mirror) =
+            (Mirror::new(&actor, config.dtype), Mirror::new(&reference, config.dtype));
         let reference_sha256 = checkpoint::digest(&reference);
         Ok(Trainer {
             actor,
             critic,
-            value_head,
             reference,
             optimizers,
             step: 0,
@@ -147,7 +144,6 @@ impl Trainer {
             rounds: 0,
             progress: None,
             actor_mirror,
-            critic_mirror,
             reference_mirror,
             reference_sha256,
         })
@@ -168,9 +164,9 @@ impl Trainer {
         self.progress.is_some()
     }
 
-    /// Trains on one round's batch, or on the rest of it after a resume. Rows with an error class are left out by the
-    /// caller; rows without a trainable token take no part. After each step `on_step` may save the trainer, and stop.
-    /// When it sees the round's last step, the round already counts as finished.
+    /// Trains on one round's batch, or on the rest of it after a resume. Rows without a reward or a trainable token take no
+    /// part. After each step `on_step` may save the trainer, and stop. When it sees the round's last step, the round
+    /// already counts as finished. A batch that has nothing to learn from (no pair, none that passes) is a round of no steps.
     pub fn round(
         &mut self,
         batch: &[Experience],
@@ -183,10 +179,14 @@ impl Trainer {
         values.insert("prepare_seconds".to_owned(), began.elapsed().as_secs_f64());
         let schedule = Schedule::new(batch, &self.config, self.rounds);
         let mut steps = 0;
+        if schedule.steps() == 0 {
+            self.rounds += 1;
+            return Ok(RoundMetrics { finished: true, steps, values });
+        }
         loop {
             let step_began = Instant::now();
-            let mut metrics = match self.update(batch, &mut progress, &schedule) {
-                Ok(metrics) => metrics,
+            let (mut metrics, skipped) = match self.update(batch, &mut progress, &schedule) {
+                Ok(done) => done,
                 Err(error) => {
                     self.progress = Some(progress); // the weights are those of the last good step
                     return Err(error);
@@ -202,7 +202,7 @@ impl Trainer {
                 true => self.rounds += 1,
                 false => self.progress = Some(progress),
             }
-            let control = on_step(&StepMetrics { step: self.step, values: metrics }, self)?;
+            let control = on_step(&StepMetrics { step: self.step, values: metrics, skipped }, self)?;
             if last || control == Control::Stop {
                 values.insert("round_seconds".to_owned(), began.elapsed().as_secs_f64());
                 return Ok(RoundMetrics { finished: last, steps, values });
@@ -215,7 +215,7 @@ impl Trainer {
     fn begin(&mut self, batch: &[Experience]) -> Result<Progress> {
         let digest = experience::digest(batch);
         match self.progress.take() {
-            None => Ok(Progress { cursor: 0, batch: digest, prepared: self.prepare(batch)? }),
+            None => Ok(Progress { cursor: 0, skipped: 0, batch: digest, prepared: self.prepare(batch)? }),
             Some(progress) if progress.batch == digest => Ok(progress),
             Some(progress) => {
                 self.progress = Some(progress);
@@ -224,21 +224,48 @@ impl Trainer {
         }
     }
 
-    /// One step: an actor update on its minibatch and the critic updates on theirs.
-    fn update(&mut self, batch: &[Experience], progress: &mut Progress, schedule: &Schedule) -> Result<Metrics> {
-        let mut metrics = Metrics::new();
-        let first = progress.cursor == 0;
-        let mismatch =
-            self.actor_step(batch, &progress.prepared, &schedule.actor[progress.cursor], first, &mut metrics)?;
-        for update in 0..self.config.critic_updates {
-            let minibatch = &schedule.critic[progress.cursor * self.config.critic_updates + update];
-            self.critic_step(batch, &progress.prepared, minibatch, &mut metrics)?;
+    /// One step: an actor update on its minibatch and the critic updates on theirs. What is not finite is skipped, until
+    /// there was too much of it.
+    fn update(
+        &mut self,
+        batch: &[Experience],
+        progress: &mut Progress,
+        schedule: &Schedule,
+    ) -> Result<(Metrics, Vec<String>)> {
+        let (mut metrics, mut skipped) = (Metrics::new(), vec![]);
+        let minibatch = &schedule.actor[progress.cursor];
+        if self.config.algorithm == Algorithm::RewardModel {
+            let done = self.reward_model_step(batch, minibatch, &mut metrics);
+            self.or_skip(done, &mut progress.skipped, &mut skipped)?;
+        } else {
+            let first = progress.cursor == 0;
+            let done = self.actor_step(batch, &progress.prepared, minibatch, first, &mut metrics);
+            let mismatch = self.or_skip(done, &mut progress.skipped, &mut skipped)?;
+            progress.prepared.stats.extend(mismatch.unwrap_or_default());
         }
-        progress.prepared.stats.extend(mismatch);
+        let updates = self.config.critic_updates;
+        for minibatch in schedule.critic.iter().skip(progress.cursor * updates).take(updates) {
+            let done = self.critic_step(batch, &progress.prepared, minibatch, &mut metrics);
+            self.or_skip(done, &mut progress.skipped, &mut skipped)?;
+        }
         metrics.extend(progress.prepared.stats.clone());
         metrics.insert("pass".to_owned(), (progress.cursor / schedule.per_pass) as f64);
         metrics.insert("minibatch".to_owned(), (progress.cursor % schedule.per_pass) as f64);
-        Ok(metrics)
+        metrics.insert("skipped_updates".to_owned(), progress.skipped as f64);
+        Ok((metrics, skipped))
+    }
+
+    /// Counts an update that was not finite; nothing has moved. One too many is an error.
+    fn or_skip<T>(&self, done: Result<T>, count: &mut u64, skipped: &mut Vec<String>) -> Result<Option<T>> {
+        match done {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ TrainError::NotFinite { .. }) if *count < self.config.max_skipped => {
+                *count += 1;
+                skipped.push(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

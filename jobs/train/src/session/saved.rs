@@ -1,0 +1,100 @@
+//! Where a round starts, and what is committed of it.
+
+use super::{Before, Progress, Session, local, model, training};
+use crate::inputs::Inputs;
+use rollmill_job::JobError;
+use rollmill_job::checkpoint::{self, ACTOR, Draft, Manifest};
+use rollmill_model::Decoder;
+use rollmill_train::{TrainConfig, Trainer};
+use std::path::{Path, PathBuf};
+use tch::{Device, Kind};
+
+impl Session {
+    /// The trainer as it stood at the last committed step.
+    pub(super) fn open(
+        &self,
+        config: TrainConfig,
+        policy: &Manifest,
+        work: &Path,
+    ) -> Result<(Trainer, Before), JobError> {
+        let base = self.checkpoint_of(0)?;
+        let reference = self.fetch(&base, |name| name.starts_with(ACTOR), &work.join("reference"))?;
+        let load = |folder: &Path| Decoder::load(&folder.join(ACTOR), Kind::Float, Device::Cpu).map_err(model);
+        let latest = self.latest(work)?;
+        let (trainer, before) = match latest {
+            Some((manifest, folder)) => {
+                eprintln!("train: carrying on after step {} of round {}", manifest.step, manifest.round);
+                let before = Before { step: manifest.step, metrics: manifest.metrics, seconds: manifest.seconds };
+                (self.resume(&folder, load(&reference)?, config)?, before)
+            }
+            None if policy.round > 0 => {
+                let folder = self.fetch(policy, |_| true, &work.join("resume"))?;
+                (self.resume(&folder, load(&reference)?, config)?, Before::default())
+            }
+            None => (Trainer::from_policy(load(&reference)?, config).map_err(training)?, Before::default()),
+        };
+        Ok((trainer, before))
+    }
+
+    fn resume(&self, folder: &Path, reference: Decoder, config: TrainConfig) -> Result<Trainer, JobError> {
+        let trainer = Trainer::load(folder, reference, config).map_err(training);
+        let _ = std::fs::remove_dir_all(folder);
+        trainer
+    }
+
+    /// The newest checkpoint of this round with its files. One that another trainer retires meanwhile has a successor.
+    fn latest(&self, work: &Path) -> Result<Option<(Manifest, PathBuf)>, JobError> {
+        let mut tried = None;
+        loop {
+            let Some(manifest) = self.wait(checkpoint::list(&self.run, self.round))?.pop() else { return Ok(None) };
+            match self.fetch(&manifest, |_| true, &work.join("resume")) {
+                Ok(folder) => return Ok(Some((manifest, folder))),
+                Err(JobError::Retired { .. }) if tried != Some(manifest.step) => tried = Some(manifest.step),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn fetch(&self, manifest: &Manifest, wanted: impl Fn(&str) -> bool, folder: &Path) -> Result<PathBuf, JobError> {
+        self.wait(checkpoint::fetch(&self.run, manifest, wanted, folder))?;
+        Ok(folder.to_path_buf())
+    }
+
+    pub(super) fn commit(
+        &self,
+        trainer: &Trainer,
+        progress: &Progress,
+        inputs: &Inputs,
+        seconds_before: f64,
+        last: bool,
+        work: &Path,
+    ) -> Result<Manifest, JobError> {
+        let folder = work.join(format!("step-{:06}", progress.step));
+        copy_tokenizer(&work.join("reference").join(ACTOR), &folder.join(ACTOR))?;
+        trainer.save(&folder).map_err(training)?;
+        let draft = Draft {
+            round: self.round,
+            step: progress.step,
+            last,
+            inputs: inputs.inputs.clone(),
+            metrics: progress.metrics.clone(),
+            seconds: seconds_before + self.began.elapsed().as_secs_f64(),
+        };
+        let manifest = self.wait(checkpoint::commit(&self.run, &folder, draft));
+        let _ = std::fs::remove_dir_all(&folder);
+        manifest
+    }
+}
+
+/// Tokenizer and chat template travel along, so that every checkpoint is a whole HF folder.
+fn copy_tokenizer(from: &Path, to: &Path) -> Result<(), JobError> {
+    std::fs::create_dir_all(to).map_err(|e| local(to, e))?;
+    for entry in std::fs::read_dir(from).map_err(|e| local(from, e))? {
+        let path = entry.map_err(|e| local(from, e))?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.extension().is_some_and(|e| e == "json" || e == "jinja" || e == "txt") {
+            std::fs::copy(&path, to.join(name)).map_err(|e| local(&path, e))?;
+        }
+    }
+    Ok(())
+}
