@@ -2,7 +2,7 @@
 
 In: every CASES_DIR/*/case.json (settings, models, batch, minibatches in order). Out, beside each: reference.safetensors
 (old, values, advantages, returns, reference over the trainable tokens; first gradients; weight deltas) and
-reference.json (losses and gradient norms per step). Formulas: shared/design/numerics.md; see the modules.
+reference.json (losses and gradient norms per step). Formulas: the numerics table; see the modules.
 """
 
 import json

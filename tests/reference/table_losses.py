@@ -1,4 +1,4 @@
-"""Rows 13 to 23 of shared/design/numerics.md: checks, and controls that must miss.
+"""Rows 13 to 23 of the numerics table: checks, and controls that must miss.
 
 Out: `checks()` and `controls()` give (row, what came out, what must come out); a control is a known mistake.
 """

@@ -6,6 +6,7 @@
 
 mod inputs;
 mod session;
+mod tensorboard;
 
 use clap::Parser;
 use rollmill_job::config::Config;

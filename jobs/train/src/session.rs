@@ -51,6 +51,7 @@ impl Session {
     /// Trains the round to its end, or until it is asked to leave.
     pub fn train(&self) -> Result<Exit, JobError> {
         if let Some(done) = self.wait(checkpoint::last_of_round(&self.run, self.round))? {
+            self.project_events(0)?;
             self.wait(checkpoint::project_metrics(&self.run, &done))?;
             return Ok(Exit::Complete);
         }
@@ -76,7 +77,8 @@ impl Session {
             let leave = self.run.drain.is_raised();
             if trainer.is_mid_round() && (leave || progress.step.is_multiple_of(every)) {
                 let commit = commit(trainer, &progress, false);
-                let kept = commit.and_then(|_| self.wait(checkpoint::keep_newest(&self.run, self.round, keep)));
+                let shown = commit.and_then(|_| self.project_events(progress.step));
+                let kept = shown.and_then(|()| self.wait(checkpoint::keep_newest(&self.run, self.round, keep)));
                 kept.map_err(|e| TrainError::OnStep(Box::new(e)))?;
             }
             Ok(if leave { Control::Stop } else { Control::Continue })
@@ -89,6 +91,7 @@ impl Session {
             eprintln!("train: round {} has nothing to learn from: no pair, or no trajectory that passes", self.round);
         }
         let manifest = commit(trainer, &progress, true)?;
+        self.project_events(progress.step)?;
         self.wait(checkpoint::project_metrics(&self.run, &manifest))?;
         eprintln!("train: round {} ended after {} steps: {}", self.round, progress.step, manifest.id());
         observer.summary();

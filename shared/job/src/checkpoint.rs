@@ -258,3 +258,15 @@ pub async fn project_metrics(run: &Run, manifest: &Manifest) -> Result<(), JobEr
         }
     }
 }
+
+/// Writes a TensorBoard event file of the steps that end with a checkpoint: a projection like [`project_metrics`].
+pub async fn project_events(run: &Run, manifest: &Manifest, bytes: Vec<u8>) -> Result<(), JobError> {
+    let name = format!("events.out.tfevents.round-{:04}.step-{:06}", manifest.round, manifest.step);
+    let key = Key::new(format!("tensorboard/train/{name}"))?;
+    match rollmill_store::create_once(run.blobs.as_ref(), &key, bytes.into()).await? {
+        rollmill_store::Commit::Mine => Ok(()),
+        rollmill_store::Commit::Lost(_) => {
+            Err(JobError::Corrupt { key: key.to_string(), reason: "another manifest's events are there".into() })
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::{Before, Progress, Session, local, model, training};
 use crate::inputs::Inputs;
+use crate::tensorboard::event_file;
 use rollmill_job::JobError;
 use rollmill_job::checkpoint::{self, ACTOR, Draft, Manifest};
 use rollmill_model::Decoder;
@@ -23,6 +24,7 @@ impl Session {
         let latest = self.latest(work)?;
         let (trainer, before) = match latest {
             Some((manifest, folder)) => {
+                self.project_events(0)?; // whoever committed it may have been killed before it wrote them
                 eprintln!("train: carrying on after step {} of round {}", manifest.step, manifest.round);
                 let before = Before { step: manifest.step, metrics: manifest.metrics, seconds: manifest.seconds };
                 (self.resume(&folder, load(&reference)?, config)?, before)
@@ -34,6 +36,19 @@ impl Session {
             None => (Trainer::from_policy(load(&reference)?, config).map_err(training)?, Before::default()),
         };
         Ok((trainer, before))
+    }
+
+    /// Writes the event files of this round's checkpoints from step `from` on. Those that are there already stay.
+    pub(super) fn project_events(&self, from: u32) -> Result<(), JobError> {
+        let mut before = 0;
+        for manifest in self.wait(checkpoint::list(&self.run, self.round))? {
+            if manifest.step >= from {
+                let rows: Vec<_> = manifest.metrics.iter().filter(|row| row.step > before).cloned().collect();
+                self.wait(checkpoint::project_events(&self.run, &manifest, event_file(&rows)))?;
+            }
+            before = i64::from(manifest.step);
+        }
+        Ok(())
     }
 
     fn resume(&self, folder: &Path, reference: Decoder, config: TrainConfig) -> Result<Trainer, JobError> {
