@@ -127,6 +127,9 @@ impl Source<'_> {
 
     fn rope_scaling(&self) -> Result<Option<RopeScaling>, ModelError> {
         let object = |key| self.map.get(key).and_then(Value::as_object).map(|o| (key, o));
+        if is_partial(self.map) {
+            return self.bad("partial_rotary_factor is not supported; use a model without it");
+        }
         let mut scaling = None;
         for (key, rope) in ["rope_scaling", "rope_parameters"].into_iter().filter_map(object) {
             let part = |name| rope.get(name).or_else(|| self.map.get(name)).and_then(Value::as_f64);
@@ -172,6 +175,10 @@ impl Source<'_> {
             },
         }
     }
+}
+
+fn is_partial(rope: &Map<String, Value>) -> bool {
+    rope.get("partial_rotary_factor").and_then(Value::as_f64).is_some_and(|part| part != 1.0)
 }
 
 /// A token id, or a list of them.
