@@ -32,21 +32,21 @@ pub(crate) struct Layer<'a> {
 impl<'a> Layer<'a> {
     /// From its named weights; `factors` are its adapters' with their scale, where there are any.
     pub fn of(weights: &'a Named, factors: Option<(&'a Named, f64)>) -> Layer<'a> {
-        let weight = |part: &str| find(weights, part).expect("the layout gives every layer this weight");
-        let projection = |part: &str| Projection {
-            weight: weight(&format!("{part}.weight")),
-            bias: find(weights, &format!("{part}.bias")),
+        let weight = |part| find(weights, part, ".weight").expect("the layout gives every layer this weight");
+        let projection = |part| Projection {
+            weight: weight(part),
+            bias: find(weights, part, ".bias"),
             adapter: factors.and_then(|(factors, scale)| Adapter::find(factors, part, scale)),
         };
         Layer {
-            attention_norm: weight("input_layernorm.weight"),
+            attention_norm: weight("input_layernorm"),
             query: projection("self_attn.q_proj"),
             key: projection("self_attn.k_proj"),
             value: projection("self_attn.v_proj"),
-            query_norm: find(weights, "self_attn.q_norm.weight"),
-            key_norm: find(weights, "self_attn.k_norm.weight"),
+            query_norm: find(weights, "self_attn.q_norm", ".weight"),
+            key_norm: find(weights, "self_attn.k_norm", ".weight"),
             output: projection("self_attn.o_proj"),
-            mlp_norm: weight("post_attention_layernorm.weight"),
+            mlp_norm: weight("post_attention_layernorm"),
             gate: projection("mlp.gate_proj"),
             up: projection("mlp.up_proj"),
             down: projection("mlp.down_proj"),
@@ -120,9 +120,10 @@ impl Projection<'_> {
     }
 }
 
-/// The first tensor of this name, or of this name behind a dotted prefix such as `model.layers.N.`.
-pub(crate) fn find<'a>(named: &'a Named, part: &str) -> Option<&'a Tensor> {
-    let is = |name: &str| name.strip_suffix(part).is_some_and(|front| front.is_empty() || front.ends_with('.'));
+/// The first tensor of the name `part` + `end`, alone or behind a dotted prefix such as `model.layers.N.`.
+pub(crate) fn find<'a>(named: &'a Named, part: &str, end: &str) -> Option<&'a Tensor> {
+    let front = |name: &'a str| name.strip_suffix(end)?.strip_suffix(part);
+    let is = |name| front(name).is_some_and(|front| front.is_empty() || front.ends_with('.'));
     named.iter().find(|(name, _)| is(name)).map(|(_, tensor)| tensor)
 }
 
@@ -140,4 +141,27 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Tensor {
     let wide = x.to_kind(Kind::Float);
     let scale = (wide.square().mean_dim([-1i64].as_slice(), true, Kind::Float) + eps).rsqrt();
     (wide * scale).to_kind(x.kind()) * weight
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Decoder, Family, LoraConfig, ModelConfig};
+
+    #[test]
+    fn layers_name_what_learns_in_the_order_of_the_decoder() {
+        let mut decoder = Decoder::random(ModelConfig { family: Family::Qwen3, ..ModelConfig::tiny(40) }, 1);
+        let of_layers = |decoder: &Decoder| -> Vec<_> {
+            decoder.layers().flat_map(|layer| layer.trainable()).map(|t| t.data_ptr()).collect()
+        };
+        let all = |decoder: &Decoder| -> Vec<_> { decoder.trainable().iter().map(|(_, t)| t.data_ptr()).collect() };
+        assert!(of_layers(&decoder).is_empty());
+        decoder.set_trainable(true);
+        let plain = all(&decoder);
+        assert_eq!(of_layers(&decoder), plain[1..plain.len() - 1]);
+        let mut decoder = decoder.with_lora(&LoraConfig::default()).unwrap();
+        assert!(of_layers(&decoder).is_empty());
+        decoder.set_trainable(true);
+        assert_eq!(of_layers(&decoder), all(&decoder));
+        assert_eq!(all(&decoder).len(), 2 * 7 * 2);
+    }
 }

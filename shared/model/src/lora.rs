@@ -98,8 +98,8 @@ pub(crate) struct Adapter<'a> {
 impl<'a> Adapter<'a> {
     /// That of the projection `stem` among `factors`.
     pub fn find(factors: &'a Named, stem: &str, scale: f64) -> Option<Adapter<'a>> {
-        let factor = |which: &str| find(factors, &format!("{stem}.{which}.weight"));
-        Some(Adapter { a: factor("lora_A")?, b: factor("lora_B")?, scale })
+        let factor = |end| find(factors, stem, end);
+        Some(Adapter { a: factor(".lora_A.weight")?, b: factor(".lora_B.weight")?, scale })
     }
 
     /// What it adds to the projection: \[.., in\] of any kind to \[.., out\] of the same, computed in F32.

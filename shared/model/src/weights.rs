@@ -121,7 +121,8 @@ pub(crate) fn arrange(
     let missing: Vec<&str> =
         wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !found.contains_key(*name)).collect();
     if !missing.is_empty() {
-        let detail = format!("lacks the tensors {} of {says}; fetch all files, or fix that", listed(&missing));
+        let detail =
+            format!("lacks the tensors {}, which {says} asks for; fetch all files, or fix it", listed(&missing));
         return Err(ModelError::bad(path, detail));
     }
     let mut named = Vec::with_capacity(wanted.len());
