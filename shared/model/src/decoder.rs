@@ -21,7 +21,8 @@ pub struct Decoder {
 
 impl Decoder {
     /// A decoder with random F32 weights on the CPU: matrices and embedding normal with variance 1/columns (so that
-    /// logits have variance about 1), biases normal with deviation 0.1, norms 1. The generator is [`sampling::uniform`], so the same seed gives the same bits.
+    /// logits have variance about 1), biases normal with deviation 0.1, norms 1. The generator is
+    /// [`sampling::uniform`], so the same seed gives the same bits.
     pub fn random(config: ModelConfig, seed: u64) -> Decoder {
         let mut at = 0u64;
         let named = layout::layout(&config)
