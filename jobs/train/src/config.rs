@@ -3,6 +3,7 @@
 
 mod validate;
 
+use rollmill_model::LoraConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::alerts::Thresholds;
@@ -117,6 +118,8 @@ pub struct TrainConfig {
     pub keep_checkpoints: usize,
     /// When to raise an alert.
     pub alerts: Thresholds,
+    /// Adapters of low rank that learn in place of the weights; none trains all weights.
+    pub lora: Option<LoraConfig>,
     /// Kind the networks compute in. The master weights, gradients sums and optimizer are float32 either way.
     pub dtype: Dtype,
 }
@@ -180,6 +183,7 @@ impl TrainConfig {
             checkpoint_every: 10,
             keep_checkpoints: 2,
             alerts: Thresholds::default(),
+            lora: None,
             dtype: Dtype::F32,
         };
         match preset {

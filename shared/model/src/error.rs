@@ -27,6 +27,9 @@ pub enum ModelError {
     /// A step does not fit the cache or the vocabulary; the detail says which limit.
     #[error("{0}")]
     Step(String),
+    /// Adapters that this network cannot have; the detail says what to change.
+    #[error("lora: {0}")]
+    Lora(String),
     /// libtorch refused an operation.
     #[error("libtorch: {0}; check that the device has enough free memory")]
     Torch(#[from] tch::TchError),

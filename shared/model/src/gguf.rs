@@ -16,7 +16,7 @@ use safetensors::Dtype;
 use safetensors::tensor::View;
 
 use crate::config::write_json;
-use crate::{ModelConfig, ModelError, weights};
+use crate::{Family, ModelConfig, ModelError, layout, weights};
 use reader::{Gguf, Info};
 
 /// Converts the GGUF file `src` into the Hugging Face folder `dst`, which is made if absent.
@@ -51,6 +51,7 @@ fn config(gguf: &Gguf<'_>) -> Result<ModelConfig, ModelError> {
     let token = |key: &str| gguf.get(&format!("tokenizer.ggml.{key}_token_id")).and_then(|v| v.as_i64());
     let vocab_size = gguf.array("tokenizer.ggml.tokens")?.len() as i64;
     let config = ModelConfig {
+        family: Family::Llama,
         hidden_size,
         intermediate_size: size("feed_forward_length")?,
         num_hidden_layers: size("block_count")?,
@@ -59,6 +60,7 @@ fn config(gguf: &Gguf<'_>) -> Result<ModelConfig, ModelError> {
         head_dim: optional("rope.dimension_count", hidden_size / heads.max(1))?,
         rms_norm_eps: gguf.float("llama.attention.layer_norm_rms_epsilon")?,
         rope_theta: gguf.float("llama.rope.freq_base").unwrap_or(10000.0),
+        rope_scaling: None,
         vocab_size,
         tie_word_embeddings: !gguf.tensors.contains_key("output.weight"),
         max_position_embeddings: size("context_length")?,
@@ -81,7 +83,7 @@ struct Entry<'a> {
 fn tensors<'a>(gguf: &'a Gguf<'a>, config: &ModelConfig) -> Result<Vec<(String, Entry<'a>)>, ModelError> {
     let mut unused: BTreeSet<&str> = gguf.tensors.keys().map(String::as_str).collect();
     let mut entries = vec![];
-    for (name, shape) in weights::layout(config) {
+    for (name, shape) in layout::layout(config) {
         let source = gguf_name(&name);
         let info = gguf.tensors.get(&source);
         let info = info.ok_or_else(|| gguf.bad(format!("lacks the tensor {source}; fetch the file again")))?;

@@ -1,84 +1,129 @@
 //! One decoder layer: norm, attention with rotary embedding, norm, gated MLP; and the pieces the cached step shares.
 //!
-//! The order of the nine weights is that of [`crate::weights::layout`].
+//! What must hold: a layer finds its weights by the names of [`crate::layout`], so their order is said there only.
 
 use tch::{Kind, Tensor};
 
 use crate::ModelConfig;
+use crate::lora::Adapter;
+use crate::rope::Rope;
+
+/// Tensors by Hugging Face name.
+pub(crate) type Named = [(String, Tensor)];
 
 /// The weights of one layer, borrowed.
 pub(crate) struct Layer<'a> {
     pub attention_norm: &'a Tensor,
-    pub query: &'a Tensor,
-    pub key: &'a Tensor,
-    pub value: &'a Tensor,
-    pub output: &'a Tensor,
+    pub output: Projection<'a>,
     pub mlp_norm: &'a Tensor,
-    pub gate: &'a Tensor,
-    pub up: &'a Tensor,
-    pub down: &'a Tensor,
+    query: Projection<'a>,
+    key: Projection<'a>,
+    value: Projection<'a>,
+    /// Norms per head, \[head_dim\]; None in families without.
+    query_norm: Option<&'a Tensor>,
+    key_norm: Option<&'a Tensor>,
+    gate: Projection<'a>,
+    up: Projection<'a>,
+    down: Projection<'a>,
+    /// What may learn, in the order of [`crate::Decoder::trainable`].
+    learns: &'a Named,
 }
 
 impl<'a> Layer<'a> {
-    /// From its nine named weights.
-    pub fn of(named: &'a [(String, Tensor)]) -> Layer<'a> {
-        let weight = |index: usize| &named[index].1;
+    /// From its named weights; `factors` are its adapters' with their scale, where there are any.
+    pub fn of(weights: &'a Named, factors: Option<(&'a Named, f64)>) -> Layer<'a> {
+        let weight = |part| find(weights, part, ".weight").expect("the layout gives every layer this weight");
+        let projection = |part| Projection {
+            weight: weight(part),
+            bias: find(weights, part, ".bias"),
+            adapter: factors.and_then(|(factors, scale)| Adapter::find(factors, part, scale)),
+        };
         Layer {
-            attention_norm: weight(0),
-            query: weight(1),
-            key: weight(2),
-            value: weight(3),
-            output: weight(4),
-            mlp_norm: weight(5),
-            gate: weight(6),
-            up: weight(7),
-            down: weight(8),
+            attention_norm: weight("input_layernorm"),
+            query: projection("self_attn.q_proj"),
+            key: projection("self_attn.k_proj"),
+            value: projection("self_attn.v_proj"),
+            query_norm: find(weights, "self_attn.q_norm", ".weight"),
+            key_norm: find(weights, "self_attn.k_norm", ".weight"),
+            output: projection("self_attn.o_proj"),
+            mlp_norm: weight("post_attention_layernorm"),
+            gate: projection("mlp.gate_proj"),
+            up: projection("mlp.up_proj"),
+            down: projection("mlp.down_proj"),
+            learns: factors.map_or(weights, |(factors, _)| factors),
         }
     }
 
-    /// Its weights that learn, in the order of [`crate::Decoder::trainable`].
+    /// Its tensors that collect gradients now, in the order of [`crate::Decoder::trainable`].
     pub fn trainable(&self) -> Vec<&'a Tensor> {
-        let all = [
-            self.attention_norm,
-            self.query,
-            self.key,
-            self.value,
-            self.output,
-            self.mlp_norm,
-            self.gate,
-            self.up,
-            self.down,
-        ];
-        all.into_iter().filter(|weight| weight.requires_grad()).collect()
+        self.learns.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect()
     }
 
     /// \[B,T,H\] to \[B,T,H\], without a cache, differentiable.
     pub fn forward(&self, config: &ModelConfig, x: &Tensor, rope: &Rope, attend: Option<&Tensor>) -> Tensor {
         let h = rms_norm(x, self.attention_norm, config.rms_norm_eps);
-        let x = x + self.attention(config, &h, rope, attend).linear::<Tensor>(self.output, None);
+        let x = x + self.output.apply(&self.attention(config, &h, rope, attend));
         let h = rms_norm(&x, self.mlp_norm, config.rms_norm_eps);
         x + self.mlp(&h)
     }
 
     /// The gated MLP: \[.., H\] to \[.., H\].
     pub fn mlp(&self, h: &Tensor) -> Tensor {
-        (h.linear::<Tensor>(self.gate, None).silu() * h.linear::<Tensor>(self.up, None))
-            .linear::<Tensor>(self.down, None)
+        self.down.apply(&(self.gate.apply(h).silu() * self.up.apply(h)))
+    }
+
+    /// Queries, keys and values of normed states \[.., H\]: \[.., heads, head_dim\] each, the first two turned.
+    pub fn heads(&self, config: &ModelConfig, h: &Tensor, rope: &Rope) -> (Tensor, Tensor, Tensor) {
+        let split = |projection: &Projection<'_>, count: i64| {
+            let mut shape = h.size();
+            shape.pop();
+            shape.extend([count, config.head_dim]);
+            projection.apply(h).reshape(shape)
+        };
+        let turned = |projection, count, norm: Option<&Tensor>| {
+            let heads = split(projection, count);
+            rope.turn(&norm.map_or_else(|| heads.shallow_clone(), |norm| rms_norm(&heads, norm, config.rms_norm_eps)))
+        };
+        let (queries, shared) = (config.num_attention_heads, config.num_key_value_heads);
+        let query = turned(&self.query, queries, self.query_norm);
+        (query, turned(&self.key, shared, self.key_norm), split(&self.value, shared))
     }
 
     fn attention(&self, config: &ModelConfig, h: &Tensor, rope: &Rope, attend: Option<&Tensor>) -> Tensor {
         let (rows, tokens) = (h.size()[0], h.size()[1]);
-        let heads = |weight: &Tensor, count: i64| {
-            h.linear::<Tensor>(weight, None).reshape([rows, tokens, count, config.head_dim])
-        };
-        let (queries, shared) = (config.num_attention_heads, config.num_key_value_heads);
-        let query = rope.turn(&heads(self.query, queries)).transpose(1, 2);
-        let key = spread(&rope.turn(&heads(self.key, shared)), queries / shared).transpose(1, 2);
-        let value = spread(&heads(self.value, shared), queries / shared).transpose(1, 2);
+        let (queries, group) = (config.num_attention_heads, config.num_attention_heads / config.num_key_value_heads);
+        let (query, key, value) = self.heads(config, h, rope);
+        let (key, value) = (spread(&key, group).transpose(1, 2), spread(&value, group).transpose(1, 2));
+        let query = query.transpose(1, 2);
         Tensor::scaled_dot_product_attention(&query, &key, &value, attend, 0.0, attend.is_none(), None, false)
             .transpose(1, 2)
             .reshape([rows, tokens, queries * config.head_dim])
     }
+}
+
+/// A linear map with its adapter, if any.
+pub(crate) struct Projection<'a> {
+    weight: &'a Tensor,
+    bias: Option<&'a Tensor>,
+    adapter: Option<Adapter<'a>>,
+}
+
+impl Projection<'_> {
+    /// \[.., in\] to \[.., out\].
+    pub fn apply(&self, x: &Tensor) -> Tensor {
+        let base = x.linear(self.weight, self.bias);
+        match &self.adapter {
+            Some(adapter) => base + adapter.apply(x),
+            None => base,
+        }
+    }
+}
+
+/// The first tensor of the name `part` + `end`, alone or behind a dotted prefix such as `model.layers.N.`.
+pub(crate) fn find<'a>(named: &'a Named, part: &str, end: &str) -> Option<&'a Tensor> {
+    let front = |name: &'a str| name.strip_suffix(end)?.strip_suffix(part);
+    let is = |name| front(name).is_some_and(|front| front.is_empty() || front.ends_with('.'));
+    named.iter().find(|(name, _)| is(name)).map(|(_, tensor)| tensor)
 }
 
 /// Repeats each of the key or value heads \[B,T,K,D\] for its group of query heads: \[B,T,K·group,D\].
@@ -97,28 +142,25 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Tensor {
     (wide * scale).to_kind(x.kind()) * weight
 }
 
-/// Cosines and sines of the rotary embedding (Su et al. 2021), half-split as in Hugging Face weights.
-pub(crate) struct Rope {
-    cos: Tensor,
-    sin: Tensor,
-    half: i64,
-}
+#[cfg(test)]
+mod tests {
+    use crate::{Decoder, Family, LoraConfig, ModelConfig};
 
-impl Rope {
-    /// For `positions` int64 of any shape \[..\]; tables are \[.., 1, head_dim\] in `kind`.
-    pub fn at(config: &ModelConfig, positions: &Tensor, kind: Kind) -> Rope {
-        let half = config.head_dim / 2;
-        let inverse: Vec<f32> =
-            (0..half).map(|i| config.rope_theta.powf(-2.0 * i as f64 / config.head_dim as f64) as f32).collect();
-        let inverse = Tensor::from_slice(&inverse).to_device(positions.device());
-        let angle = positions.to_kind(Kind::Float).unsqueeze(-1) * inverse;
-        let angle = Tensor::cat(&[&angle, &angle], -1).unsqueeze(-2);
-        Rope { cos: angle.cos().to_kind(kind), sin: angle.sin().to_kind(kind), half }
-    }
-
-    /// Turns heads \[.., heads, head_dim\] to their positions.
-    pub fn turn(&self, heads: &Tensor) -> Tensor {
-        let (first, second) = (heads.narrow(-1, 0, self.half), heads.narrow(-1, self.half, self.half));
-        heads * &self.cos + Tensor::cat(&[&second.neg(), &first], -1) * &self.sin
+    #[test]
+    fn layers_name_what_learns_in_the_order_of_the_decoder() {
+        let mut decoder = Decoder::random(ModelConfig { family: Family::Qwen3, ..ModelConfig::tiny(40) }, 1);
+        let of_layers = |decoder: &Decoder| -> Vec<_> {
+            decoder.layers().flat_map(|layer| layer.trainable()).map(|t| t.data_ptr()).collect()
+        };
+        let all = |decoder: &Decoder| -> Vec<_> { decoder.trainable().iter().map(|(_, t)| t.data_ptr()).collect() };
+        assert!(of_layers(&decoder).is_empty());
+        decoder.set_trainable(true);
+        let plain = all(&decoder);
+        assert_eq!(of_layers(&decoder), plain[1..plain.len() - 1]);
+        let mut decoder = decoder.with_lora(&LoraConfig::default()).unwrap();
+        assert!(of_layers(&decoder).is_empty());
+        decoder.set_trainable(true);
+        assert_eq!(of_layers(&decoder), all(&decoder));
+        assert_eq!(all(&decoder).len(), 2 * 7 * 2);
     }
 }

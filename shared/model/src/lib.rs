@@ -1,4 +1,4 @@
-//! The policy network: a llama-type decoder on libtorch.
+//! The policy network: a decoder of the Llama or Qwen family on libtorch.
 //!
 //! In come Hugging Face folders (config.json, safetensors) or GGUF files; out go hidden states and log-probs one can
 //! differentiate (`train`), and last-token logits over a bounded KV cache (`serve`). No randomness comes from libtorch:
@@ -9,9 +9,13 @@ pub mod cache;
 pub mod config;
 pub mod decoder;
 pub mod error;
+pub mod family;
 pub mod gguf;
 mod layer;
+mod layout;
 pub mod log_probs;
+pub mod lora;
+pub mod rope;
 pub mod sampling;
 mod step;
 pub mod value_head;
@@ -22,6 +26,9 @@ pub use cache::KvCache;
 pub use config::ModelConfig;
 pub use decoder::Decoder;
 pub use error::ModelError;
+pub use family::Family;
 pub use log_probs::{token_log_prob_gradients, token_log_probs};
+pub use lora::LoraConfig;
+pub use rope::RopeScaling;
 pub use step::SlotStep;
 pub use value_head::ValueHead;

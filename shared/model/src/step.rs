@@ -5,7 +5,8 @@
 
 use tch::{Kind, Tensor};
 
-use crate::layer::{Layer, Rope, rms_norm};
+use crate::layer::{Layer, rms_norm};
+use crate::rope::Rope;
 use crate::{Decoder, KvCache, ModelConfig, ModelError};
 
 /// New tokens of one slot; they follow what the cache holds there.
@@ -50,7 +51,7 @@ impl Decoder {
         for (index, layer) in self.layers().enumerate() {
             let h = rms_norm(&x, layer.attention_norm, config.rms_norm_eps);
             let mixed = attend(config, &layer, &h, &rope, &cells, (&cache.keys[index], &cache.values[index]), &runs);
-            x += mixed.linear::<Tensor>(layer.output, None);
+            x += layer.output.apply(&mixed);
             let h = rms_norm(&x, layer.mlp_norm, config.rms_norm_eps);
             x += layer.mlp(&h);
         }
@@ -168,13 +169,10 @@ fn attend(
     (keys, values): (&Tensor, &Tensor),
     runs: &[Run],
 ) -> Tensor {
-    let rows = h.size()[0];
-    let heads = |weight: &Tensor, count: i64| h.linear::<Tensor>(weight, None).view([rows, count, config.head_dim]);
-    let (queries, shared) = (config.num_attention_heads, config.num_key_value_heads);
-    let query = rope.turn(&heads(layer.query, queries));
-    let flat = [-1, shared, config.head_dim];
-    let _ = keys.view(flat).index_copy_(0, cells, &rope.turn(&heads(layer.key, shared)));
-    let _ = values.view(flat).index_copy_(0, cells, &heads(layer.value, shared));
+    let (query, key, value) = layer.heads(config, h, rope);
+    let flat = [-1, config.num_key_value_heads, config.head_dim];
+    let _ = keys.view(flat).index_copy_(0, cells, &key);
+    let _ = values.view(flat).index_copy_(0, cells, &value);
     let outputs: Vec<Tensor> = runs.iter().map(|run| attend_run(config, &query, keys, values, run)).collect();
     match outputs.as_slice() {
         [only] => only.shallow_clone(),

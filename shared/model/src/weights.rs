@@ -4,7 +4,7 @@
 //! same bytes for the same weights (F32, sorted by the format, one fixed metadata entry).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -13,34 +13,9 @@ use safetensors::{Dtype, SafeTensors};
 use tch::{Device, Kind, Tensor};
 
 use crate::config::read_json;
+use crate::layout::layout;
+use crate::lora::Adapter;
 use crate::{Decoder, ModelConfig, ModelError};
-
-/// Name and shape of every weight, in order.
-pub(crate) fn layout(config: &ModelConfig) -> Vec<(String, Vec<i64>)> {
-    let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-    let queries = config.num_attention_heads * config.head_dim;
-    let shared = config.num_key_value_heads * config.head_dim;
-    let mut all = vec![("model.embed_tokens.weight".to_string(), vec![config.vocab_size, hidden])];
-    for layer in 0..config.num_hidden_layers {
-        let parts = [
-            ("input_layernorm", vec![hidden]),
-            ("self_attn.q_proj", vec![queries, hidden]),
-            ("self_attn.k_proj", vec![shared, hidden]),
-            ("self_attn.v_proj", vec![shared, hidden]),
-            ("self_attn.o_proj", vec![hidden, queries]),
-            ("post_attention_layernorm", vec![hidden]),
-            ("mlp.gate_proj", vec![inner, hidden]),
-            ("mlp.up_proj", vec![inner, hidden]),
-            ("mlp.down_proj", vec![hidden, inner]),
-        ];
-        all.extend(parts.into_iter().map(|(part, shape)| (format!("model.layers.{layer}.{part}.weight"), shape)));
-    }
-    all.push(("model.norm.weight".to_string(), vec![hidden]));
-    if !config.tie_word_embeddings {
-        all.push(("lm_head.weight".to_string(), vec![config.vocab_size, hidden]));
-    }
-    all
-}
 
 impl Decoder {
     /// Reads a Hugging Face folder: `config.json` and `model.safetensors`, or shards named by
@@ -51,22 +26,28 @@ impl Decoder {
         for file in weight_files(dir)? {
             read_file(&file, kind, device, &mut found)?;
         }
-        let named = arrange(&config, dir, found)?;
-        Ok(Decoder { config, named })
+        // Old exports carry the rotary table, and a copy of the tied output matrix.
+        let copy = config.tie_word_embeddings.then_some("lm_head.weight");
+        found.retain(|name, _| !name.ends_with("rotary_emb.inv_freq") && Some(name.as_str()) != copy);
+        let says = format!("config.json (model_type {})", config.family.model_type());
+        let named = arrange(layout(&config), dir, &says, found)?;
+        Ok(Decoder { config, named, lora: None })
     }
 
-    /// Writes `model.safetensors` (F32, Hugging Face names), `config.json` and `generation_config.json` into `dir`, which is
-    /// made if absent. Nothing else is copied (no tokenizer).
+    /// Writes `model.safetensors` (F32, Hugging Face names, adapters merged into the weights), `config.json` and
+    /// `generation_config.json` into `dir`, which is made if absent. Nothing else is copied (no tokenizer).
     pub fn save(&self, dir: &Path) -> Result<(), ModelError> {
         std::fs::create_dir_all(dir).map_err(|e| ModelError::io(dir, e))?;
-        write_tensors(&dir.join("model.safetensors"), &self.parameters())?;
+        let adapter = |name: &str| self.lora.as_ref().and_then(|lora| lora.adapter(name));
+        let views = self.named.iter().map(|(name, tensor)| (name.as_str(), AsF32::of(tensor, adapter(name))));
+        write_safetensors(&dir.join("model.safetensors"), views)?;
         self.config.save(dir)
     }
 }
 
 /// Writes tensors as F32 with metadata {"format": "pt"}; the same tensors give the same bytes.
 pub(crate) fn write_tensors(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<(), ModelError> {
-    let views = tensors.iter().map(|(name, tensor)| (*name, AsF32::of(tensor)));
+    let views = tensors.iter().map(|(name, tensor)| (*name, AsF32::of(tensor, None)));
     write_safetensors(path, views)
 }
 
@@ -116,9 +97,10 @@ fn kind_of(dtype: Dtype) -> Option<Kind> {
 }
 
 fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, ModelError> {
-    let index = dir.join("model.safetensors.index.json");
-    if !index.exists() {
-        return Ok(vec![dir.join("model.safetensors")]);
+    let (whole, index) = (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
+    // where both are, `transformers` takes the whole file too: shards may be older than a model saved over them
+    if whole.exists() || !index.exists() {
+        return Ok(vec![whole]);
     }
     let json = read_json(&index)?;
     let map = json.get("weight_map").and_then(|m| m.as_object());
@@ -128,35 +110,35 @@ fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, ModelError> {
     Ok(files.into_iter().map(|file| dir.join(file)).collect())
 }
 
-/// Takes the tensors of the config out of `found` in order; complains of missing, extra and misshapen ones by name.
-fn arrange(
-    config: &ModelConfig,
-    dir: &Path,
+/// Takes the wanted tensors out of `found` in order; complains of missing, extra and misshapen ones by name. `says` is who
+/// wants them.
+pub(crate) fn arrange(
+    wanted: Vec<(String, Vec<i64>)>,
+    path: &Path,
+    says: &str,
     mut found: HashMap<String, Tensor>,
 ) -> Result<Vec<(String, Tensor)>, ModelError> {
-    let wanted = layout(config);
     let missing: Vec<&str> =
         wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !found.contains_key(*name)).collect();
     if !missing.is_empty() {
-        let detail = format!("lacks the tensors {}; fetch all files, or fix config.json", listed(&missing));
-        return Err(ModelError::bad(dir, detail));
+        let detail =
+            format!("lacks the tensors {}, which {says} asks for; fetch all files, or fix it", listed(&missing));
+        return Err(ModelError::bad(path, detail));
     }
     let mut named = Vec::with_capacity(wanted.len());
     for (name, shape) in wanted {
         let Some(tensor) = found.remove(&name) else { continue };
         if tensor.size() != shape {
-            let detail = format!("{name} has shape {:?}, config.json says {shape:?}; fix one of them", tensor.size());
-            return Err(ModelError::bad(dir, detail));
+            let detail = format!("{name} has shape {:?}, {says} says {shape:?}; fix one of them", tensor.size());
+            return Err(ModelError::bad(path, detail));
         }
         named.push((name, tensor));
     }
-    // Old exports carry the rotary table, and a copy of the tied output matrix.
-    let known = |name: &str| name.ends_with("rotary_emb.inv_freq") || name == "lm_head.weight";
-    let extra: BTreeMap<&str, ()> = found.keys().map(|n| (n.as_str(), ())).filter(|(n, ())| !known(n)).collect();
+    let extra: BTreeSet<&str> = found.keys().map(String::as_str).collect();
     if !extra.is_empty() {
-        let names: Vec<&str> = extra.into_keys().collect();
-        let detail = format!("has tensors config.json does not account for: {}; fix config.json", listed(&names));
-        return Err(ModelError::bad(dir, detail));
+        let names: Vec<&str> = extra.into_iter().collect();
+        let detail = format!("has tensors that {says} does not account for: {}; fix one of them", listed(&names));
+        return Err(ModelError::bad(path, detail));
     }
     Ok(named)
 }
@@ -169,12 +151,14 @@ fn listed(names: &[&str]) -> String {
 /// A tensor as the bytes of a safetensors entry; converted one at a time, when written.
 struct AsF32<'a> {
     tensor: &'a Tensor,
+    /// Merged into the tensor.
+    adapter: Option<Adapter<'a>>,
     shape: Vec<usize>,
 }
 
 impl<'a> AsF32<'a> {
-    fn of(tensor: &'a Tensor) -> AsF32<'a> {
-        AsF32 { tensor, shape: tensor.size().iter().map(|&n| n as usize).collect() }
+    fn of(tensor: &'a Tensor, adapter: Option<Adapter<'a>>) -> AsF32<'a> {
+        AsF32 { tensor, adapter, shape: tensor.size().iter().map(|&n| n as usize).collect() }
     }
 }
 
@@ -188,7 +172,9 @@ impl View for AsF32<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        let tensor = self.tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
+        let tensor = self.tensor.detach();
+        let tensor = self.adapter.as_ref().map_or(tensor.shallow_clone(), |adapter| adapter.merge(&tensor));
+        let tensor = tensor.to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
         let mut bytes = vec![0u8; self.data_len()];
         tensor.copy_data_u8(&mut bytes, tensor.numel());
         Cow::Owned(bytes)

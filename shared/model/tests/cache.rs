@@ -2,7 +2,7 @@
 //! "How to compare").
 #![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
-use rollmill_model::{Decoder, KvCache, ModelConfig, ModelError, SlotStep};
+use rollmill_model::{Decoder, Family, KvCache, LoraConfig, ModelConfig, ModelError, SlotStep};
 use tch::{Device, Kind, Tensor};
 
 const PROMISE: f64 = 1e-4;
@@ -14,6 +14,22 @@ fn config(heads: i64, shared: i64, tied: bool) -> ModelConfig {
         tie_word_embeddings: tied,
         ..ModelConfig::tiny(50)
     }
+}
+
+/// One of each family, and one with adapters that do something.
+fn networks() -> Vec<Decoder> {
+    let of = |family, heads, shared, tied| Decoder::random(ModelConfig { family, ..config(heads, shared, tied) }, 7);
+    let adapted = of(Family::Qwen2, 4, 2, true).with_lora(&LoraConfig { rank: 3, ..LoraConfig::default() }).unwrap();
+    for (index, (_, factor)) in adapted.trainable().into_iter().enumerate() {
+        let _ = factor.detach().fill_(0.03 * (1 + index % 5) as f64);
+    }
+    vec![
+        of(Family::Llama, 4, 2, true),
+        of(Family::Llama, 6, 1, true),
+        of(Family::Qwen2, 4, 4, false),
+        of(Family::Qwen3, 4, 2, true),
+        adapted,
+    ]
 }
 
 /// A made-up sequence of ids.
@@ -36,8 +52,7 @@ fn worst(a: &Tensor, b: &Tensor) -> f64 {
 
 #[test]
 fn ragged_batches_in_scattered_slots_equal_the_full_pass() {
-    for (heads, shared, tied) in [(4, 2, true), (4, 4, false), (6, 1, true)] {
-        let decoder = Decoder::random(config(heads, shared, tied), 7);
+    for decoder in networks() {
         let mut cache = KvCache::new(&decoder, 8, 64).unwrap();
         let slots = [5usize, 0, 1, 7, 2];
         let sequences: Vec<Vec<i64>> = (0..5).map(|i| sequence(i, 20 + 3 * i as usize)).collect();

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rollmill_model::{Decoder, ModelConfig, ModelError, ValueHead};
+use rollmill_model::{Decoder, Family, ModelConfig, ModelError, ValueHead};
 use tch::{Device, Kind, Tensor};
 
 fn load(dir: &Path) -> Result<Decoder, ModelError> {
     Decoder::load(dir, Kind::Float, Device::Cpu)
 }
 
-fn saved(tied: bool) -> (Decoder, tempfile::TempDir) {
-    let decoder = Decoder::random(ModelConfig { tie_word_embeddings: tied, ..ModelConfig::tiny(40) }, 5);
+fn saved(family: Family, tied: bool) -> (Decoder, tempfile::TempDir) {
+    let decoder = Decoder::random(ModelConfig { family, tie_word_embeddings: tied, ..ModelConfig::tiny(40) }, 5);
     let dir = tempfile::tempdir().unwrap();
     decoder.save(dir.path()).unwrap();
     (decoder, dir)
@@ -35,8 +35,9 @@ fn raw(decoder: &Decoder) -> Vec<(&str, Vec<usize>, Vec<u8>)> {
 
 #[test]
 fn round_trip_keeps_every_byte() {
-    for tied in [true, false] {
-        let (decoder, dir) = saved(tied);
+    use Family::{Llama, Qwen2, Qwen3};
+    for (family, tied) in [(Llama, true), (Llama, false), (Qwen2, true), (Qwen3, false)] {
+        let (decoder, dir) = saved(family, tied);
         let again = tempfile::tempdir().unwrap();
         load(dir.path()).unwrap().save(again.path()).unwrap();
         for file in ["model.safetensors", "config.json", "generation_config.json"] {
@@ -67,7 +68,7 @@ fn another_seed_gives_other_bytes() {
 
 #[test]
 fn shards_with_an_index_are_one_model() {
-    let (decoder, dir) = saved(true);
+    let (decoder, dir) = saved(Family::Llama, true);
     let all = raw(&decoder);
     let (first, second) = all.split_at(7);
     std::fs::remove_file(dir.path().join("model.safetensors")).unwrap();
@@ -84,6 +85,11 @@ fn shards_with_an_index_are_one_model() {
     for ((name, a), (_, b)) in decoder.parameters().into_iter().zip(loaded.parameters()) {
         assert_eq!(a, b, "{name}");
     }
+    // a model saved over the shards is the one that counts, as in transformers
+    let other = Decoder::random(decoder.config.clone(), 6);
+    other.save(dir.path()).unwrap();
+    assert_eq!(load(dir.path()).unwrap().parameters()[0].1, other.parameters()[0].1);
+    std::fs::remove_file(dir.path().join("model.safetensors")).unwrap();
     // a shard that is missing, an index that leaves the folder
     std::fs::remove_file(dir.path().join("model-2.safetensors")).unwrap();
     assert!(load(dir.path()).unwrap_err().to_string().contains("model-2.safetensors"));
@@ -93,7 +99,7 @@ fn shards_with_an_index_are_one_model() {
 
 #[test]
 fn missing_extra_and_misshapen_tensors_are_named() {
-    let (decoder, dir) = saved(true);
+    let (decoder, dir) = saved(Family::Llama, true);
     let path = dir.path().join("model.safetensors");
     let message = |tensors: &[(&str, Vec<usize>, Vec<u8>)]| {
         write(&path, tensors);
@@ -118,6 +124,30 @@ fn missing_extra_and_misshapen_tensors_are_named() {
     assert!(load(dir.path()).unwrap_err().to_string().contains("no safetensors file"));
     std::fs::remove_file(&path).unwrap();
     assert!(load(dir.path()).unwrap_err().is_transient());
+}
+
+#[test]
+fn a_checkpoint_of_another_architecture_or_vocabulary_is_refused() {
+    // each family's weights under another family's config, and a config with other token ids
+    let (llama, qwen2, qwen3) = (Family::Llama, Family::Qwen2, Family::Qwen3);
+    for (weights, config, words) in [
+        (qwen2, llama, "model_type llama) does not account for: model.layers.0.self_attn.k_proj.bias"),
+        (qwen3, llama, "does not account for: model.layers.0.self_attn.k_norm.weight"),
+        (llama, qwen2, "lacks the tensors model.layers.0.self_attn.q_proj.bias"),
+        (llama, qwen3, "lacks the tensors model.layers.0.self_attn.q_norm.weight"),
+    ] {
+        let (_, dir) = saved(weights, true);
+        ModelConfig { family: config, ..ModelConfig::tiny(40) }.save(dir.path()).unwrap();
+        let message = load(dir.path()).unwrap_err().to_string();
+        assert!(message.contains(words) && message.lines().count() == 1, "{message}");
+    }
+    let (_, dir) = saved(llama, true);
+    ModelConfig::tiny(41).save(dir.path()).unwrap();
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("model.embed_tokens.weight has shape [40, 32]") && message.contains("[41, 32]"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Log-probs: chunks do not matter, gradients flow, and they are those of the sampler (numerics row 19).
 #![allow(clippy::unwrap_used)] // clippy allows it in tests, but not in their helpers
 
-use rollmill_model::{Decoder, ModelConfig, sampling, token_log_prob_gradients, token_log_probs};
+use rollmill_model::{Decoder, Family, ModelConfig, sampling, token_log_prob_gradients, token_log_probs};
 use tch::{Device, Kind, Tensor};
 
 fn setting() -> (Decoder, Tensor, Tensor) {
-    let decoder = Decoder::random(ModelConfig::tiny(300), 9);
+    setting_of(Family::Llama)
+}
+
+fn setting_of(family: Family) -> (Decoder, Tensor, Tensor) {
+    let decoder = Decoder::random(ModelConfig { family, ..ModelConfig::tiny(300) }, 9);
     let ids = Tensor::from_slice(&(0..12i64).map(|i| (i * 31) % 300).collect::<Vec<_>>()).unsqueeze(0);
     let positions = Tensor::arange(12, (Kind::Int64, Device::Cpu)).unsqueeze(0);
     let targets = Tensor::from_slice(&(0..12i64).map(|i| (i * 17 + 5) % 300).collect::<Vec<_>>());
@@ -44,8 +48,8 @@ fn chunks_change_nothing_and_the_sampler_agrees() {
 
 #[test]
 fn gradients_reach_every_weight_and_equal_across_chunks() {
-    let gradients = |chunk: i64| {
-        let (mut decoder, _, targets) = setting();
+    let gradients = |family: Family, chunk: i64| {
+        let (mut decoder, _, targets) = setting_of(family);
         decoder.set_trainable(true);
         let ids = Tensor::from_slice(&(0..12i64).map(|i| (i * 31) % 300).collect::<Vec<_>>()).unsqueeze(0);
         let positions = Tensor::arange(12, (Kind::Int64, Device::Cpu)).unsqueeze(0);
@@ -55,10 +59,12 @@ fn gradients_reach_every_weight_and_equal_across_chunks() {
         log_probs.sum(Kind::Float).backward();
         decoder.parameters().into_iter().map(|(n, p)| (n.to_string(), p.grad())).collect::<Vec<_>>()
     };
-    for ((name, whole), (_, chunked)) in gradients(100).into_iter().zip(gradients(5)) {
-        let size = whole.norm().double_value(&[]);
-        assert!(size > 0.0, "{name}");
-        assert!((whole - chunked).norm().double_value(&[]) / size < 1e-4, "{name}");
+    for family in [Family::Llama, Family::Qwen2, Family::Qwen3] {
+        for ((name, whole), (_, chunked)) in gradients(family, 100).into_iter().zip(gradients(family, 5)) {
+            let size = whole.norm().double_value(&[]);
+            assert!(size > 0.0, "{name}");
+            assert!((whole - chunked).norm().double_value(&[]) / size < 1e-4, "{name}");
+        }
     }
 }
 

@@ -181,6 +181,12 @@ impl Trainer {
 }
 
 impl ActorSums {
+    /// Places computed so far, padding included.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> f64 {
+        self.places
+    }
+
     fn observe(
         &mut self,
         micro: &Micro,

@@ -1,10 +1,10 @@
 //! A trainer as a folder. In and out: `actor/` (a Hugging Face folder, float32), `optimizer-actor.safetensors`, `state.json`;
-//! with a critic `critic/`, `critic/value_head.safetensors` and `optimizer-critic.safetensors`; and `round.safetensors` in
-//! mid-round.
+//! with a critic `critic/`, `critic/value_head.safetensors` and `optimizer-critic.safetensors`; with adapters
+//! `lora-actor.safetensors` and `lora-critic.safetensors`; and `round.safetensors` in mid-round.
 //! Must hold: the same state gives the same bytes; state.json is written last; the reference is not in it (it never
 //! changes and is half a gigabyte), only its hash, which `load` checks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rollmill_model::{Decoder, ValueHead};
 use serde::{Deserialize, Serialize};
@@ -60,9 +60,9 @@ pub(super) fn digest(network: &Decoder) -> String {
 impl Trainer {
     /// Writes everything but the reference into `dir`, which is made. Give each checkpoint a folder of its own.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        save_network(&self.actor, &dir.join("actor"))?;
+        save_network(&self.actor, dir, "actor")?;
         if let Some(critic) = &self.critic {
-            save_network(&critic.trunk, &dir.join("critic"))?;
+            save_network(&critic.trunk, dir, "critic")?;
             critic.head.save(&dir.join(HEAD))?;
         }
         let optimizers = [(&self.optimizers.actor, ACTOR_MOMENTS), (&self.optimizers.critic, CRITIC_MOMENTS)];
@@ -92,9 +92,8 @@ impl Trainer {
     pub fn load(dir: &Path, reference: Decoder, config: TrainConfig) -> Result<Trainer> {
         let state = read_state(&dir.join("state.json"))?;
         let device = reference.device();
-        let actor = Decoder::load(&dir.join("actor"), Kind::Float, device)?;
-        same_shape(&actor, &reference, &dir.join("actor"))?;
-        let critic = load_critic(dir, &actor, &config)?;
+        let actor = load_network(dir, "actor", &reference, &config)?;
+        let critic = load_critic(dir, &actor, &reference, &config)?;
         let mut trainer = Trainer::new(actor, critic, reference, config)?;
         if trainer.reference_sha256 != state.reference_sha256 {
             let path = dir.join("state.json");
@@ -138,9 +137,32 @@ impl Trainer {
     }
 }
 
-fn save_network(network: &Decoder, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
-    Ok(network.save(folder)?)
+/// A whole network, adapters merged, and beside it the adapters themselves.
+fn save_network(network: &Decoder, dir: &Path, name: &str) -> Result<()> {
+    let folder = dir.join(name);
+    std::fs::create_dir_all(&folder).map_err(TrainError::io(&folder))?;
+    network.save(&folder)?;
+    if network.has_lora() {
+        network.save_lora(&adapters(dir, name))?;
+    }
+    Ok(())
+}
+
+fn adapters(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("lora-{name}.safetensors"))
+}
+
+/// What `save_network` wrote. Adapters are laid over the reference, which is what they were made for.
+fn load_network(dir: &Path, name: &str, reference: &Decoder, config: &TrainConfig) -> Result<Decoder> {
+    if let Some(lora) = &config.lora {
+        let mut network = reference.deep_copy().with_lora(lora)?;
+        network.load_lora(&adapters(dir, name))?;
+        return Ok(network);
+    }
+    let folder = dir.join(name);
+    let network = Decoder::load(&folder, Kind::Float, reference.device())?;
+    same_shape(&network, reference, &folder)?;
+    Ok(network)
 }
 
 fn read_state(path: &Path) -> Result<State> {
@@ -153,17 +175,20 @@ fn read_state(path: &Path) -> Result<State> {
 }
 
 /// The critic of a folder, or a fresh one from the policy where the folder has none.
-fn load_critic(dir: &Path, actor: &Decoder, config: &TrainConfig) -> Result<Option<(Decoder, ValueHead)>> {
+fn load_critic(
+    dir: &Path,
+    actor: &Decoder,
+    reference: &Decoder,
+    config: &TrainConfig,
+) -> Result<Option<(Decoder, ValueHead)>> {
     if !config.algorithm.has_critic() {
         return Ok(None);
     }
-    let (folder, device) = (dir.join("critic"), actor.device());
-    if !folder.exists() {
+    if !dir.join("critic").exists() {
         return Ok(Some((actor.deep_copy(), ValueHead::zeros(actor))));
     }
-    let trunk = Decoder::load(&folder, Kind::Float, device)?;
-    same_shape(&trunk, actor, &folder)?;
-    Ok(Some((trunk, ValueHead::load(&dir.join(HEAD), device)?)))
+    let trunk = load_network(dir, "critic", reference, config)?;
+    Ok(Some((trunk, ValueHead::load(&dir.join(HEAD), reference.device())?)))
 }
 
 /// Refuses a network of another architecture than the one it is to continue.

@@ -12,11 +12,8 @@ impl Mirror {
         if dtype == Dtype::F32 {
             return Mirror(None);
         }
-        let mut copy = master.deep_copy();
-        for (_, tensor) in copy.parameters() {
-            tensor.shallow_clone().set_data(&tensor.to_kind(Kind::BFloat16));
-        }
-        copy.set_trainable(master.parameters().first().is_some_and(|(_, t)| t.requires_grad()));
+        let mut copy = master.to_kind(Kind::BFloat16);
+        copy.set_trainable(master.trainable().first().is_some_and(|(_, t)| t.requires_grad()));
         Mirror(Some(copy))
     }
 

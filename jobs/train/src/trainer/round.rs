@@ -95,6 +95,14 @@ pub(super) fn named(parameters: Vec<(&str, &Tensor)>) -> Vec<(String, Tensor)> {
     parameters.into_iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone())).collect()
 }
 
+/// A network with the adapters that the config asks for.
+pub(super) fn adapted(network: Decoder, config: &TrainConfig) -> Result<Decoder> {
+    match &config.lora {
+        None => Ok(network),
+        Some(lora) => Ok(network.with_lora(lora)?),
+    }
+}
+
 pub(super) fn adamw_config(config: &TrainConfig) -> AdamWConfig {
     AdamWConfig { betas: config.betas, eps: config.eps, weight_decay: config.weight_decay }
 }
@@ -102,9 +110,11 @@ pub(super) fn adamw_config(config: &TrainConfig) -> AdamWConfig {
 impl Trainer {
     /// A fresh trainer: critic trunk and reference start as copies of `policy`, the value head at 0.
     pub fn from_policy(policy: Decoder, config: TrainConfig) -> Result<Trainer> {
-        let critic = config.algorithm.has_critic().then(|| (policy.deep_copy(), ValueHead::zeros(&policy)));
         let reference = policy.deep_copy();
-        Trainer::new(policy, critic, reference, config)
+        let head = ValueHead::zeros(&policy);
+        let trunk = config.algorithm.has_critic().then(|| policy.deep_copy());
+        let critic = trunk.map(|trunk| Ok::<_, TrainError>((adapted(trunk, &config)?, head))).transpose()?;
+        Trainer::new(adapted(policy, &config)?, critic, reference, config)
     }
 
     /// A fresh trainer of networks that are given. All must be float32 (master weights), also for bf16 computing. A critic is

@@ -5,8 +5,8 @@ use tch::{Kind, Tensor};
 use super::super::actor::ActorSums;
 use super::super::critic::CriticSums;
 use super::*;
-use crate::KlKind;
 use crate::numerics::aggregate::{Aggregation, Counts};
+use crate::{Algorithm, KlKind};
 
 const MINIBATCH: [usize; 6] = [0, 1, 4, 6, 7, 8];
 
@@ -67,6 +67,41 @@ fn any_split_into_micro_batches_gives_the_same_gradient() {
         }
         assert!(distance(&whole_actor.zeros_like(), &whole_actor) > 0.99, "doing nothing must not pass");
     }
+}
+
+#[test] // layers run again on the way back, or kept, with adapters and without
+fn recomputing_layers_gives_the_same_gradient() {
+    let lora = Some(rollmill_model::LoraConfig { rank: 4, ..Default::default() });
+    for lora in [None, lora] {
+        let (mut trainer, batch) = moved(TrainConfig { lora, ..config() });
+        let all = counts(&batch, &MINIBATCH);
+        trainer.config.recompute_over = usize::MAX;
+        let kept = [actor, critic_gradient].map(|of| of(&trainer, &batch, &MINIBATCH, all));
+        trainer.config.recompute_over = 0;
+        let again = [actor, critic_gradient].map(|of| of(&trainer, &batch, &MINIBATCH, all));
+        for (a, b) in again.iter().zip(&kept) {
+            assert!(distance(a, b) < 1e-5, "{}", distance(a, b));
+        }
+    }
+}
+
+#[test] // rows without advantage are left out, and the gradient stays; counting only what is left is the broken control
+fn rows_that_cannot_move_anything_are_not_computed() {
+    let config = TrainConfig { algorithm: Algorithm::Grpo, ..config() };
+    let mut batch = batch(&policy(), 40);
+    batch[3..6].iter_mut().for_each(|e| e.reward = Some(0.5)); // a group of equal rewards
+    let mut trainer = Trainer::from_policy(policy(), config).unwrap();
+    let prepared = trainer.prepare(&batch).unwrap();
+    let gradient = |rows: &[usize], of: &[usize], sums: &mut ActorSums| {
+        let gradients = trainer.actor_gradients(&batch, &prepared, rows, counts(&batch, of), sums);
+        flat(gradients.clip(1.0, f64::INFINITY))
+    };
+    let (all, some) = ((0..9).collect::<Vec<_>>(), [0, 1, 2, 6, 7, 8]);
+    let mut sums = [ActorSums::default(), ActorSums::default()];
+    let [skipped, kept] = &mut sums;
+    let (with, without) = (gradient(&all, &all, skipped), gradient(&some, &all, kept));
+    assert!(distance(&with, &without) < 1e-6 && skipped.places() == kept.places());
+    assert!(distance(&gradient(&some, &some, &mut ActorSums::default()), &with) > 0.1);
 }
 
 #[test] // every token's log-prob stands at the token before it; one place further is the broken control

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::numerics::off_policy::OffPolicy;
 use crate::{KlKind, TrainError};
 
 fn trained(dir: &Path, config: &TrainConfig, stop_at: Option<u64>) -> Vec<Metrics> {
@@ -51,12 +52,22 @@ fn bytes_of(root: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn resuming_after_any_step_gives_the_same_bytes_and_metrics() {
-    let config = TrainConfig { kl_coef: 0.05, kl_kind: KlKind::LossK3, passes: 1, ..config() };
+    same_bytes_and_metrics(TrainConfig { kl_coef: 0.05, kl_kind: KlKind::LossK3, passes: 1, ..config() }, 10);
+}
+
+#[test]
+fn so_it_does_with_adapters_and_off_policy_rows() {
+    let lora = Some(rollmill_model::LoraConfig { rank: 4, ..Default::default() });
+    let off_policy = OffPolicy::Truncated { cap: 1.5, level: Default::default() };
+    same_bytes_and_metrics(TrainConfig { lora, off_policy, passes: 1, ..config() }, 12);
+}
+
+fn same_bytes_and_metrics(config: TrainConfig, files: usize) {
     let whole = tempfile::tempdir().unwrap();
     let metrics = trained(whole.path(), &config, None);
     assert_eq!(metrics.len(), 6);
     let want = bytes_of(whole.path());
-    assert_eq!(want.len(), 10, "actor 3, critic 3 and its head, two optimizers, state");
+    assert_eq!(want.len(), files, "actor 3, critic 3 and its head, two optimizers, state; two files of adapters");
     for stop_at in 1..=6 {
         let half = tempfile::tempdir().unwrap();
         assert_eq!(trained(half.path(), &config, Some(stop_at)), metrics, "stopped after step {stop_at}");
