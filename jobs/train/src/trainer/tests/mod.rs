@@ -15,6 +15,8 @@ use crate::{Experience, Result, TrainConfig};
 const VOCAB: i64 = 11;
 
 fn policy() -> Decoder {
+    // Threads that wait for each other by spinning slow everything down where tests share the cores.
+    tch::set_num_threads(1);
     Decoder::random(ModelConfig::tiny(VOCAB), 1)
 }
 
