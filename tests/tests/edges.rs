@@ -35,7 +35,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ),
     ("rollmill-score", &["rollmill-job", "rollmill-schema", "rollmill-backend", "rollmill-sandbox", "rollmill-grader"]),
     ("rollmill-evaluate", &["rollmill-job", "rollmill-schema"]),
-    ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model"]),
+    ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model", "rollmill-policy"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
     ("rollmill-faults", &["rollmill-job", "rollmill-schema", "rollmill-store"]),
     ("rollmill-cheats", &["rollmill-sandbox", "rollmill-grader"]),

@@ -13,7 +13,7 @@ pub struct PolicyConfig {
 }
 
 /// Sections there are.
-const SECTIONS: [&str; 8] = ["policy", "synthesize", "verify", "rollout", "score", "train", "evaluate", "serve"];
+const SECTIONS: [&str; 9] = ["policy", "synthesize", "verify", "sft", "rollout", "score", "train", "evaluate", "serve"];
 
 /// `[serve]`: how `run` starts `rollmill-serve`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,8 +43,8 @@ impl Default for ServeConfig {
     }
 }
 
-/// Refuses a configuration with unknown sections, unknown keys or settings that cannot work. `[train]` is checked by
-/// `rollmill-train`, which knows it.
+/// Refuses a configuration with unknown sections, unknown keys or settings that cannot work. `[sft]` and `[train]`
+/// are checked by `rollmill-train`, which knows them.
 pub fn check(config: &Config) -> Result<(), JobError> {
     config.check_sections(&SECTIONS)?;
     config.operations()?;

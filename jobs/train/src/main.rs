@@ -1,11 +1,13 @@
-//! `rollmill-train`: one round of PPO on a run.
+//! `rollmill-train`: one round of training on a run.
 //!
-//! In: the sealed trajectories and rewards of a round, the checkpoint of the round before. Out: checkpoints, the last of which
-//! ends the round. What must hold: a killed trainer carries on from the last committed step to the same bytes; two
+//! In: the sealed trajectories and rewards of a round, the checkpoint of the round before; for round 0 demonstrations and the
+//! base model. Out: checkpoints, the last of which ends the round. What must hold: a killed trainer carries on from the last committed step to the same bytes; two
 //! trainers of one round never mix: the one that loses a manifest's create stops with exit 11.
 
+mod demonstrations;
 mod inputs;
 mod session;
+mod stage;
 mod tensorboard;
 
 use clap::Parser;
@@ -14,14 +16,14 @@ use rollmill_job::{Drain, Exit, JobError, Run, command_line, env};
 use rollmill_train::{TrainConfig, TrainError};
 use session::Session;
 
-/// Train a round of a run with PPO
+/// Train a round of a run
 #[derive(Parser)]
 #[command(name = "rollmill-train", version, after_help = "Example:\n  rollmill-train --run runs/demo --round 1")]
 struct Cli {
     /// The run
     #[arg(long, env = env::RUN, value_name = "URI", required_unless_present = "check")]
     run: Option<String>,
-    /// The round
+    /// The round; 0 imitates the demonstrations of [sft] before the first
     #[arg(long, required_unless_present = "check", default_value_t = 0)]
     round: u32,
     /// Only check the [train] section of this configuration
@@ -55,7 +57,9 @@ fn main() -> Exit {
 
 async fn train(cli: &Cli) -> Result<Exit, JobError> {
     if let Some(file) = &cli.check {
-        let config: TrainConfig = Config::read(file)?.section("train")?;
+        let config = Config::read(file)?;
+        stage::imitation(&config)?;
+        let config: TrainConfig = config.section("train")?;
         let refused =
             |e: TrainError| JobError::Config { place: format!("{} [train]", file.display()), reason: e.to_string() };
         return config.validate().map(|()| Exit::Complete).map_err(refused);
@@ -63,10 +67,6 @@ async fn train(cli: &Cli) -> Result<Exit, JobError> {
     let mut run = Run::open(cli.run.as_deref().unwrap_or_default()).await?;
     run.drain = Drain::on_signals()
         .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
-    if cli.round == 0 {
-        let reason = "rounds of training start at 1; round 0 is the base model".into();
-        return Err(JobError::Config { place: "--round".into(), reason });
-    }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
     tch::set_num_threads(cli.threads.unwrap_or(cores).max(1));
     let handle = tokio::runtime::Handle::current();

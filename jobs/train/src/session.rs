@@ -5,11 +5,13 @@
 mod observe;
 mod saved;
 
+use crate::demonstrations;
 use crate::inputs::{self, Inputs};
+use crate::stage::{Imitation, imitation};
 use observe::Observer;
 use rollmill_job::checkpoint::{self, Manifest};
-use rollmill_job::{Exit, JobError, Run};
-use rollmill_model::ModelError;
+use rollmill_job::{Exit, JobError, Plan, Run, Stage};
+use rollmill_model::{ModelConfig, ModelError};
 use rollmill_schema::Metric;
 use rollmill_train::{Control, StepMetrics, TrainConfig, TrainError, Trainer};
 use std::path::Path;
@@ -50,18 +52,45 @@ impl Session {
 
     /// Trains the round to its end, or until it is asked to leave.
     pub fn train(&self) -> Result<Exit, JobError> {
-        if let Some(done) = self.wait(checkpoint::last_of_round(&self.run, self.round))? {
+        let done = self.wait(checkpoint::last_of_round(&self.run, self.round))?;
+        if let Some(done) = done.filter(|done| self.round > 0 || done.step > 0) {
             self.project_events(0)?;
             self.wait(checkpoint::project_metrics(&self.run, &done))?;
             return Ok(Exit::Complete);
+        }
+        let work = tempfile::tempdir().map_err(|e| local(Path::new("temporary folder"), e))?;
+        if self.round == 0 {
+            return self.imitate(work.path());
         }
         let policy = self.checkpoint_of(self.round - 1)?;
         let mut config: TrainConfig = self.run.config.section("train")?;
         let inputs = self.wait(inputs::read(&self.run, self.round, &policy, &config))?;
         config.temperature = inputs.temperature;
-        let work = tempfile::tempdir().map_err(|e| local(Path::new("temporary folder"), e))?;
         let (mut trainer, before) = self.open(config, &policy, work.path())?;
         self.steps(&mut trainer, &inputs, before, work.path())
+    }
+
+    /// The stage before the first round: the base model learns to imitate.
+    fn imitate(&self, work: &Path) -> Result<Exit, JobError> {
+        let refuse = |reason: &str| Err(JobError::Config { place: "--round 0".into(), reason: reason.into() });
+        let Some(Imitation { demonstrations, train }) = imitation(&self.run.config)? else {
+            return refuse(
+                "round 0 is the base model; name demonstrations in [sft] to train it before the first round",
+            );
+        };
+        if self.wait(Plan::read(&self.run, &Stage::rollout("train", 1)))?.is_some() {
+            return refuse("round 1 was rolled out with the base model already; make another run");
+        }
+        let base = self.checkpoint_of(0)?;
+        let folder = self.actor_of(&base, &work.join("reference"))?;
+        let positions = ModelConfig::load(&folder).map_err(model)?.max_position_embeddings as usize;
+        let read = demonstrations::read(&demonstrations, &folder, positions)?;
+        let share = read.refused as f64 / (read.refused + read.experiences.len()) as f64;
+        let facts = [("refused_lines".to_owned(), share)].into();
+        let inputs =
+            Inputs { experiences: read.experiences, inputs: vec![base.input()], temperature: train.temperature, facts };
+        let (mut trainer, before) = self.open(train, &base, work)?;
+        self.steps(&mut trainer, &inputs, before, work)
     }
 
     fn steps(&self, trainer: &mut Trainer, inputs: &Inputs, before: Before, work: &Path) -> Result<Exit, JobError> {
@@ -106,7 +135,7 @@ impl Session {
     /// The metrics of earlier rounds, as far as their checkpoints are there, and of this one so far.
     fn observer(&self, config: &TrainConfig, so_far: &[Metric]) -> Result<Observer, JobError> {
         let mut observer = Observer::new(config.alerts.clone());
-        for round in 1..self.round {
+        for round in 0..self.round {
             if let Some(manifest) = self.wait(checkpoint::last_of_round(&self.run, round))? {
                 observer.recall(round, &manifest.metrics);
             }

@@ -132,9 +132,10 @@ pub async fn list(run: &Run, round: u32) -> Result<Vec<Manifest>, JobError> {
     Ok(manifests)
 }
 
-/// The finished checkpoint of a round, if there is one.
+/// The finished checkpoint of a round, if there is one. Round 0 has two where the base model was trained before the first
+/// round; the later one counts.
 pub async fn last_of_round(run: &Run, round: u32) -> Result<Option<Manifest>, JobError> {
-    Ok(list(run, round).await?.into_iter().find(|m| m.last))
+    Ok(list(run, round).await?.into_iter().rfind(|m| m.last))
 }
 
 /// The marker of a checkpoint whose bytes were given up on purpose.

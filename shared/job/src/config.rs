@@ -90,6 +90,11 @@ impl Config {
         T::deserialize(value).map_err(|e| JobError::Config { place, reason: e.message().replace('\n', " ") })
     }
 
+    /// Whether the configuration has a section of this name.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.table.contains_key(name)
+    }
+
     /// The operational settings.
     pub fn operations(&self) -> Result<Operations, JobError> {
         self.section(OPERATIONS)

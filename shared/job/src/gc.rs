@@ -103,8 +103,10 @@ async fn of_checkpoints(
     for round in checkpoint::rounds_in(control) {
         rounds.insert(round, checkpoint::list(run, round).await?);
     }
-    let closed: BTreeSet<u32> =
-        rounds.iter().filter(|(_, manifests)| manifests.iter().any(|m| m.last)).map(|(round, _)| *round).collect();
+    // The step that a round ended with. Round 0 may be under way after the base model.
+    let ends: BTreeMap<u32, u32> =
+        rounds.iter().filter_map(|(round, all)| Some((*round, all.iter().rfind(|m| m.last)?.step))).collect();
+    let closed: BTreeSet<u32> = ends.keys().copied().collect();
     let newest = closed.last().copied().unwrap_or(0);
     let needed = needed_checkpoints(run, control).await?;
     let old = |round: u32| {
@@ -115,7 +117,7 @@ async fn of_checkpoints(
     let (mut found, mut retired) = (Vec::new(), BTreeSet::new());
     for entry in run.blobs.list(&Key::new("checkpoints")?).await? {
         let Some((round, step, attempt)) = checkpoint::place(&entry.key) else { continue };
-        if !closed.contains(&round) {
+        if ends.get(&round).is_none_or(|end| step > *end) {
             // A round under way: only what its trainer has given up itself.
             if given_up.contains(&(round, step)) {
                 found.push(Garbage { name: entry.key.to_string(), bytes: entry.size, why: Why::RetiredCheckpoint });

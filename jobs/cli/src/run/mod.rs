@@ -127,6 +127,7 @@ impl Pipeline {
     async fn all(&mut self) -> Result<(), Ended> {
         self.stage(&Stage::synthesize(), &["synthesize"]).await?;
         self.stage(&Stage::verify(), &["verify"]).await?;
+        self.imitate().await?;
         self.evaluate(0).await?;
         for round in 1..=self.rounds {
             self.rollout(TRAIN, round, round - 1).await?;
@@ -145,6 +146,19 @@ impl Pipeline {
             self.evaluate(round).await?;
         }
         Ok(())
+    }
+
+    /// The stage before the first round, where the configuration has one.
+    async fn imitate(&mut self) -> Result<(), Ended> {
+        let wanted = self.run.config.has_section("sft");
+        let trained = checkpoint::last_of_round(&self.run, 0).await?.is_some_and(|m| m.step > 0);
+        if !wanted || trained {
+            return Ok(());
+        }
+        if self.run.drain.is_raised() {
+            return Err(Ended::Exit(Exit::Again));
+        }
+        done(self.children.train(0, self.run.operations.threads).await?)
     }
 
     /// Samples, scores and measures every evaluation set that is due after `round`.

@@ -19,8 +19,8 @@ impl Session {
         work: &Path,
     ) -> Result<(Trainer, Before), JobError> {
         let base = self.checkpoint_of(0)?;
-        let reference = self.fetch(&base, |name| name.starts_with(ACTOR), &work.join("reference"))?;
-        let load = |folder: &Path| Decoder::load(&folder.join(ACTOR), Kind::Float, Device::Cpu).map_err(model);
+        let reference = self.actor_of(&base, &work.join("reference"))?;
+        let load = |folder: &Path| Decoder::load(folder, Kind::Float, Device::Cpu).map_err(model);
         let latest = self.latest(work)?;
         let (trainer, before) = match latest {
             Some((manifest, folder)) => {
@@ -51,17 +51,23 @@ impl Session {
         Ok(())
     }
 
+    /// The folder of a checkpoint's policy, fetched into `folder`.
+    pub(super) fn actor_of(&self, manifest: &Manifest, folder: &Path) -> Result<PathBuf, JobError> {
+        Ok(self.fetch(manifest, |name| name.starts_with(ACTOR), folder)?.join(ACTOR))
+    }
+
     fn resume(&self, folder: &Path, reference: Decoder, config: TrainConfig) -> Result<Trainer, JobError> {
         let trainer = Trainer::load(folder, reference, config).map_err(training);
         let _ = std::fs::remove_dir_all(folder);
         trainer
     }
 
-    /// The newest checkpoint of this round with its files. One that another trainer retires meanwhile has a successor.
+    /// The newest checkpoint of this round with its files. The base model is none: it is where round 0 starts. One that another trainer retires meanwhile has a successor.
     fn latest(&self, work: &Path) -> Result<Option<(Manifest, PathBuf)>, JobError> {
         let mut tried = None;
         loop {
-            let Some(manifest) = self.wait(checkpoint::list(&self.run, self.round))?.pop() else { return Ok(None) };
+            let newest = self.wait(checkpoint::list(&self.run, self.round))?.pop();
+            let Some(manifest) = newest.filter(|m| m.round > 0 || m.step > 0) else { return Ok(None) };
             match self.fetch(&manifest, |_| true, &work.join("resume")) {
                 Ok(folder) => return Ok(Some((manifest, folder))),
                 Err(JobError::Retired { .. }) if tried != Some(manifest.step) => tried = Some(manifest.step),

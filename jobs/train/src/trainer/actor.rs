@@ -59,13 +59,16 @@ impl Trainer {
         let numbers = [
             ("policy_loss", sums.loss),
             ("entropy", each(sums.entropy)),
-            ("approx_kl", each(sums.approx_kl)),
             ("actor_grad_norm", norm),
             ("actor_lr", lr),
             ("update_tokens", sums.places),
             ("skipped_rows_share", 1.0 - sums.tokens / counts(batch, minibatch).tokens.max(1) as f64),
         ];
         metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
+        if self.config.algorithm == Algorithm::Sft {
+            return Ok(Metrics::new()); // what is imitated was not sampled by this policy
+        }
+        metrics.insert("approx_kl".to_owned(), each(sums.approx_kl));
         if self.config.algorithm.has_advantages() {
             metrics.insert("clip_fraction".to_owned(), each(sums.clipped));
             metrics.insert("dual_clip_fraction".to_owned(), each(sums.dual_clipped));

@@ -90,7 +90,7 @@ impl Trainer {
         let first = Schedule::new(batch, &self.config, self.rounds).actor.into_iter().next().unwrap_or_default();
         let mut log_probs = vec![vec![]; batch.len()];
         let network = self.reference_mirror.of(&self.reference);
-        if algorithm.moves_policy() {
+        if algorithm.has_advantages() || algorithm == Algorithm::Dpo {
             self.sweep(batch, if learned { all } else { &first }, |micro, selection| {
                 let (flat, _) = selection.log_probs(network, micro, self.config.temperature);
                 scatter(&flat, selection, batch, &mut log_probs);

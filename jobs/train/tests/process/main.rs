@@ -1,6 +1,7 @@
 //! `rollmill-train` as a process: killed at every step, run twice at once, given what it cannot use.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
+mod imitation;
 mod refused;
 mod setting;
 

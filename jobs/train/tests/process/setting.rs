@@ -44,15 +44,22 @@ async fn seal<R: Row + Clone + Send + Sync>(run: &Run, stage: &Stage, rows: Vec<
 
 impl Setting {
     pub fn new(train: &str) -> Setting {
+        Setting::with_sections(&format!("[train]\n{train}"), true)
+    }
+
+    /// With a whole configuration; `sampled` if round 1 was rolled out and scored.
+    pub fn with_sections(config: &str, sampled: bool) -> Setting {
         let folder = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let setting = Setting { folder, runtime };
-        let config = Config::parse(&format!("[train]\n{train}"), "test").unwrap();
+        let config = Config::parse(config, "test").unwrap();
         setting.runtime.block_on(async {
             let mut run = Run::init(setting.address(), &config).await.unwrap();
             run.quiet = true;
             let base = import(&run, Decoder::random(ModelConfig::tiny(VOCAB), 1)).await;
-            sample(&run, 1, &base).await;
+            if sampled {
+                sample(&run, 1, &base).await;
+            }
         });
         setting
     }
@@ -97,7 +104,11 @@ impl Setting {
 
     /// Starts the program and kills it when it says that step `step` is done.
     pub fn kill_after(&self, step: u32) {
-        let mut child = self.command(1).stderr(Stdio::piped()).spawn().unwrap();
+        self.kill_after_step_of(1, step);
+    }
+
+    pub fn kill_after_step_of(&self, round: u32, step: u32) {
+        let mut child = self.command(round).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let wanted = format!("step {step} ");
         for line in lines.map_while(Result::ok) {
@@ -141,10 +152,28 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// A model with a tokenizer of single letters and a template in the manner of ChatML.
 async fn import(run: &Run, model: Decoder) -> Manifest {
     let staged = tempfile::tempdir().unwrap();
-    model.save(&staged.path().join(ACTOR)).unwrap();
-    std::fs::write(staged.path().join(ACTOR).join("tokenizer.json"), "{}").unwrap();
+    let actor = staged.path().join(ACTOR);
+    model.save(&actor).unwrap();
+    let vocabulary = [("a", 3), ("b", 4), (" ", 5), ("s", 6), ("u", 7), ("\n", 8), ("?", 9)];
+    let vocabulary: serde_json::Map<String, serde_json::Value> =
+        vocabulary.into_iter().map(|(token, id)| (token.to_owned(), id.into())).collect();
+    let special = |id: u32, content: &str| {
+        serde_json::json!({"id": id, "content": content, "special": true, "normalized": false, "single_word": false,
+            "lstrip": false, "rstrip": false})
+    };
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "added_tokens": [special(1, "<s>"), special(2, "<e>")],
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false},
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "?"},
+    });
+    std::fs::write(actor.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let template =
+        "{% for m in messages %}<s>{{ m.content }}<e>{% endfor %}{% if add_generation_prompt %}<s>{% endif %}";
+    let config = serde_json::json!({"chat_template": template, "eos_token": "<e>"});
+    std::fs::write(actor.join("tokenizer_config.json"), config.to_string()).unwrap();
     let draft = Draft { round: 0, step: 0, last: true, inputs: vec![], metrics: vec![], seconds: 0.0 };
     checkpoint::commit(run, staged.path(), draft).await.unwrap()
 }
