@@ -48,8 +48,8 @@ impl Trainer {
         };
         let norm = gradients.norm();
         if !norm.is_finite() || !sums.loss.is_finite() {
-            let rows = if sums.bad.is_empty() { minibatch } else { &sums.bad };
-            return Err(TrainError::not_finite(self.step, "the policy loss or its gradient", batch, rows));
+            let rows = self.culprits(batch, if sums.bad.is_empty() { minibatch } else { &sums.bad });
+            return Err(TrainError::not_finite(self.step, "the policy loss or its gradient", batch, &rows));
         }
         let lr = self.actor_lr();
         if sums.tokens > 0.0 {
@@ -74,6 +74,22 @@ impl Trainer {
             metrics.insert("dual_clip_fraction".to_owned(), each(sums.dual_clipped));
         }
         Ok(if first { mismatch(sums.mismatches) } else { Metrics::new() })
+    }
+
+    /// Of some rows those whose log-probs are not finite when each is computed alone, for in a packed row one spoils all. All
+    /// of them where none is: then the gradient overflowed.
+    fn culprits(&self, batch: &[Experience], rows: &[usize]) -> Vec<usize> {
+        let network = self.actor_mirror.of(&self.actor);
+        let ill = |&row: &usize| {
+            let mut finite = true;
+            self.sweep(batch, &[row], |micro, selection| {
+                let (log_probs, _) = selection.log_probs(network, micro, self.config.temperature);
+                finite &= to_vec(&log_probs).iter().all(|x| x.is_finite());
+            });
+            !finite
+        };
+        let ill: Vec<usize> = rows.iter().copied().filter(ill).collect();
+        if ill.is_empty() { rows.to_vec() } else { ill }
     }
 
     fn move_actor(&mut self, gradients: Vec<Option<Tensor>>, lr: f64) {

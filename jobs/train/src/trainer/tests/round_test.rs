@@ -3,7 +3,7 @@
 use rollmill_model::ValueHead;
 
 use super::*;
-use crate::{KlKind, TrainError};
+use crate::{Algorithm, KlKind, TrainError};
 
 #[test]
 fn a_step_of_one_network_leaves_the_other_untouched() {
@@ -203,4 +203,63 @@ fn a_row_without_a_trainable_token_takes_no_part() {
     assert_eq!(trainer.round(&batch, &mut go_on).unwrap().steps, 4); // 8 trajectories, two minibatches, two passes
     batch.iter_mut().for_each(|e| e.trainable.fill(false));
     assert!(matches!(trainer.round(&batch, &mut go_on), Err(TrainError::EmptyBatch(9))));
+}
+
+/// A batch of which one row alone has token 9, and a policy whose embedding of that token is not finite.
+fn poisoned(max_skipped: u64) -> (Trainer, Vec<Experience>) {
+    let model = ModelConfig { tie_word_embeddings: false, ..ModelConfig::tiny(VOCAB) };
+    let healthy = Decoder::random(model, 1);
+    let mut batch = batch(&healthy, 40);
+    for (i, e) in batch.iter_mut().enumerate() {
+        e.tokens[4] = if i == 3 { 9 } else { e.tokens[4] };
+        e.tokens.iter_mut().skip(if i == 3 { 5 } else { 0 }).for_each(|t| *t = if *t == 9 { 8 } else { *t });
+    }
+    let ill = healthy.deep_copy();
+    let embedding = ill.parameters()[0].1.shallow_clone();
+    let _ = tch::no_grad(|| embedding.get(9).fill_(f64::NAN));
+    let head = ValueHead::zeros(&healthy);
+    let config = TrainConfig { max_skipped, ..config() };
+    (Trainer::new(ill, Some((healthy.deep_copy(), head)), healthy, config).unwrap(), batch)
+}
+
+#[test]
+fn an_update_that_is_not_finite_is_skipped_and_the_others_are_made() {
+    let (mut trainer, batch) = poisoned(4);
+    let before = weights(&trainer.actor);
+    let mut said = vec![];
+    let round = trainer
+        .round(&batch, &mut |step, _| {
+            said.extend(step.skipped.clone());
+            Ok(Control::Continue)
+        })
+        .unwrap();
+    assert!(round.finished && round.values["skipped_updates"] == 2.0, "once a pass: {:?}", round.values);
+    assert!(
+        said.len() == 2 && said.iter().all(|s| s.contains("row 3 (task task-1)") && !s.contains("row 4")),
+        "{said:?}"
+    );
+    let after = weights(&trainer.actor);
+    assert!(after != before && after[1..].iter().flatten().all(|w| w.is_finite()));
+}
+
+#[test]
+fn too_many_skipped_updates_stop_the_run_and_name_the_rows() {
+    let (mut trainer, batch) = poisoned(1);
+    let error = trainer.round(&batch, &mut go_on).unwrap_err();
+    assert!(
+        matches!(error, TrainError::NotFinite { .. }) && error.to_string().contains("row 3 (task task-1)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn groups_of_one_learn_nothing_from_a_comparison_and_move_nothing() {
+    for algorithm in [Algorithm::Grpo, Algorithm::Rloo] {
+        let mut batch = batch(&policy(), 40);
+        batch.iter_mut().enumerate().for_each(|(i, e)| e.task_id = format!("alone {i}"));
+        let mut trainer = Trainer::from_policy(policy(), TrainConfig { algorithm, ..config() }).unwrap();
+        let round = trainer.round(&batch, &mut go_on).unwrap();
+        assert_eq!(round.values["skipped_rows_share"], 1.0);
+        assert_eq!(weights(&trainer.actor), weights(&policy()));
+    }
 }
