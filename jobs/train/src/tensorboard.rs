@@ -9,15 +9,18 @@ use crc_fast::{CrcAlgorithm, checksum};
 use rollmill_schema::Metric;
 use std::collections::BTreeMap;
 
-/// One event for each step, at its `train/global_step`.
-pub fn event_file(rows: &[Metric]) -> Vec<u8> {
+/// One event for each step after `before`, at its `train/global_step`. `rows` are those of the round from its first step on.
+pub fn event_file(rows: &[Metric], before: i64) -> Vec<u8> {
     let mut steps: BTreeMap<i64, Vec<&Metric>> = BTreeMap::new();
     rows.iter().for_each(|row| steps.entry(row.step).or_default().push(row));
     let mut file = record(&version());
     let mut wall = 0.0;
-    for rows in steps.values() {
+    for (number, rows) in &steps {
         let value = |name: &str| rows.iter().find(|row| row.name == name).and_then(|row| row.value);
         wall += value("train/seconds").unwrap_or(0.0);
+        if *number <= before {
+            continue;
+        }
         let step = value("train/global_step").unwrap_or(0.0) as u64;
         file.extend(record(&event(wall, step, rows)));
     }
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn records_are_whole_and_in_the_order_of_steps() {
         let rows = [row("reward", 2, 0.5), row("global_step", 2, 12.0), row("reward", 1, 0.25), row("seconds", 1, 2.0)];
-        let file = event_file(&rows);
+        let file = event_file(&rows, 0);
         let (mut at, mut events) = (0, vec![]);
         while at < file.len() {
             let length = u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
@@ -118,5 +121,7 @@ mod tests {
         assert!(events[0].ends_with(b"brain.Event:2"));
         assert!(events[1].windows(12).any(|w| w == b"train/reward") && events[1][1..9] == 2f64.to_le_bytes());
         assert_eq!(events[2][9..11], [16, 12], "step 12");
+        let later = event_file(&rows, 1);
+        assert!(file.ends_with(&later[later.len() - 16 - events[2].len()..]) && later.len() < file.len(), "times go on");
     }
 }

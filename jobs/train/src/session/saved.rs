@@ -43,8 +43,8 @@ impl Session {
         let mut before = 0;
         for manifest in self.wait(checkpoint::list(&self.run, self.round))? {
             if manifest.step >= from {
-                let rows: Vec<_> = manifest.metrics.iter().filter(|row| row.step > before).cloned().collect();
-                self.wait(checkpoint::project_events(&self.run, &manifest, event_file(&rows)))?;
+                let events = event_file(&manifest.metrics, before);
+                self.wait(checkpoint::project_events(&self.run, &manifest, events))?;
             }
             before = i64::from(manifest.step);
         }
