@@ -1,11 +1,15 @@
 # `make demo` shows a whole run on this machine; `make test` sets up what the tests need and runs them all.
 SHELL := /bin/bash
 SETUP := infra/setup
-.PHONY: demo test chaos nfs lint build setup clean
+.PHONY: demo learn test chaos nfs lint build setup clean
 
 demo:
 	@bash $(SETUP)/setup.sh
 	@bash $(SETUP)/demo.sh
+
+learn:
+	@bash $(SETUP)/setup.sh
+	@bash $(SETUP)/learn.sh
 
 test:
 	@bash $(SETUP)/setup.sh test
