@@ -57,7 +57,8 @@ impl Rollout {
             vocab_size: Some(tokenizer.vocab_size()),
             ..EndpointConfig::default()
         };
-        let (endpoint, health) = endpoint::open(endpoint_config, manifest, args.trust_endpoint).await?;
+        let probe = endpoint::probe_for(&set, &tokenizer).map_err(|e| bad_checkpoint(manifest, e.to_string()))?;
+        let (endpoint, health) = endpoint::open(endpoint_config, manifest, args.trust_endpoint, probe).await?;
         let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
         act.context = health.context.map_or(act.context, |served| act.context.min(served));
         let sandbox = rollmill_backend::open(run, config.floor)?;
@@ -112,9 +113,13 @@ fn split_key(key: &str) -> (&str, u32) {
     (task, sample.parse().unwrap_or(0))
 }
 
+fn bad_checkpoint(manifest: &Manifest, reason: String) -> JobError {
+    JobError::Config { place: format!("checkpoint {}", manifest.id()), reason }
+}
+
 /// The tokenizer and chat template that travel with the checkpoint.
 async fn tokenizer(run: &Run, manifest: &Manifest) -> Result<(Tokenizer, Chat), JobError> {
-    let bad = |reason: String| JobError::Config { place: format!("checkpoint {}", manifest.id()), reason };
+    let bad = |reason: String| bad_checkpoint(manifest, reason);
     let folder = tempfile::tempdir().map_err(|e| bad(e.to_string()))?;
     let small = |name: &str| name.starts_with(ACTOR) && !name.ends_with(".safetensors");
     checkpoint::fetch(run, manifest, small, folder.path()).await?;

@@ -5,7 +5,7 @@
 //! another length, NaN, above 0, ids outside the vocabulary) is never used.
 //!
 //! The recorded log-prob has to be that of the distribution sampled from (temperature applied). `rollmill-serve` answers
-//! so; vLLM does where started with `--logprobs-mode processed_logprobs`.
+//! so; vLLM does where started with `--logprobs-mode processed_logprobs`. [`crate::probe`] finds out.
 
 mod answer;
 mod backoff;
@@ -171,6 +171,14 @@ pub enum EndpointError {
         /// What is wrong with the answer.
         reason: String,
     },
+    /// The answer is well-formed, but its log-probs are missing or no probability has them.
+    #[error("the endpoint {url} answers without usable log-probs: {reason}")]
+    LogProbs {
+        /// The address asked.
+        url: String,
+        /// What is wrong with them.
+        reason: String,
+    },
     /// The server rejects the request (other 4xx, redirects).
     #[error("the endpoint {url} refuses the request (http {status}): {message}")]
     Refused {
@@ -192,7 +200,7 @@ impl EndpointError {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Busy { .. } => Next::Retry,
             Self::Refused { status: 400 | 413 | 422, .. } => Next::GiveUpItem,
-            Self::Nonsense { .. } | Self::Refused { .. } | Self::Config(_) => Next::Stop,
+            Self::Nonsense { .. } | Self::LogProbs { .. } | Self::Refused { .. } | Self::Config(_) => Next::Stop,
         }
     }
 

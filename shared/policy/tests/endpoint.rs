@@ -130,7 +130,9 @@ async fn nonsense_stops_the_run_and_says_why() {
         let (url, script) = ok(body.clone()).await;
         let patient = EndpointConfig { retries: 3, ..config(&url) };
         let error = endpoint(patient).complete(&completion()).await.unwrap_err();
-        assert!(matches!(error, EndpointError::Nonsense { .. }), "{body}: {error}");
+        let of_log_probs = matches!(error, EndpointError::LogProbs { .. });
+        assert!(of_log_probs || matches!(error, EndpointError::Nonsense { .. }), "{body}: {error}");
+        assert_eq!(of_log_probs, reason.contains("log"), "{body}: {error}");
         assert!(error.to_string().contains(reason), "{body}: {error}");
         assert_eq!((error.next(), script.count().await), (Next::Stop, 1), "nonsense is not asked for again");
     }

@@ -65,6 +65,8 @@ pub(super) enum Flaw {
     Aborted,
     /// Not what was asked for.
     Nonsense(String),
+    /// No log-probs, or not those of a probability.
+    LogProbs(String),
 }
 
 pub(super) fn check(bytes: &[u8], asked: &Completion, vocab_size: Option<u32>) -> Result<Completed, Flaw> {
@@ -82,9 +84,9 @@ pub(super) fn check(bytes: &[u8], asked: &Completion, vocab_size: Option<u32>) -
         nonsense("no token_ids: the server does not know return_token_ids, which rows to train on need".into())
     })?;
     check_ids(&token_ids, finish, asked, vocab_size)?;
-    let listed = choice.logprobs.ok_or_else(|| nonsense("no logprobs".into()))?.token_logprobs;
+    let listed = choice.logprobs.ok_or_else(|| Flaw::LogProbs("no logprobs".into()))?.token_logprobs;
     if listed.len() != token_ids.len() {
-        return Err(nonsense(format!("{} log-probs for {} token ids", listed.len(), token_ids.len())));
+        return Err(Flaw::LogProbs(format!("{} log-probs for {} token ids", listed.len(), token_ids.len())));
     }
     let log_probs =
         listed.into_iter().enumerate().map(|(at, value)| check_log_prob(at, value)).collect::<Result<_, _>>()?;
@@ -110,8 +112,8 @@ fn check_ids(ids: &[u32], finish: Finish, asked: &Completion, vocab_size: Option
 fn check_log_prob(at: usize, value: Option<f64>) -> Result<f32, Flaw> {
     match value {
         Some(value) if value.is_finite() && value <= ROUNDING => Ok(value.min(0.0) as f32),
-        Some(value) => Err(nonsense(format!("log-prob {at} is {value}, which no probability has"))),
-        None => Err(nonsense(format!("log-prob {at} is missing or not a number"))),
+        Some(value) => Err(Flaw::LogProbs(format!("log-prob {at} is {value}, which no probability has"))),
+        None => Err(Flaw::LogProbs(format!("log-prob {at} is missing or not a number"))),
     }
 }
 

@@ -79,6 +79,7 @@ impl Endpoint {
             check(&body, completion, self.config.vocab_size).map_err(|flaw| match flaw {
                 Flaw::Aborted => self.unreachable(&url, "it gave the request up".into()),
                 Flaw::Nonsense(reason) => self.nonsense(&url, reason),
+                Flaw::LogProbs(reason) => EndpointError::LogProbs { url: url.clone(), reason },
             })
         })
         .await
