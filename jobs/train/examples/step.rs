@@ -1,6 +1,6 @@
 //! Times steps on a real model and tells their peak memory: `step MODEL_DIR [key=value ...]`. Keys: `algorithm`, `dtype`
 //! (f32, bf16), `threads`, `groups`, `each` (trajectories of a group), `prompt`, `answer` (tokens), `micro` (micro_tokens),
-//! `recompute` (recompute_over), `minibatch`, `case` (a folder: the batch is written there for `tests/reference/speed.py`).
+//! `recompute` (recompute_over), `minibatch`, `rounds`, `case` (a folder: the batch is written there for `tests/reference/speed.py`).
 //! Trajectories are random tokens of equal length, so only seconds and bytes mean anything.
 
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Failure> {
     }
     let mut trainer = Trainer::from_policy(policy, config(&keys)?)?;
     let tokens: usize = batch.iter().map(|e| e.tokens.len()).sum();
-    for round in 1..=2 {
+    for round in 1..=keys.number("rounds", 2) {
         let began = Instant::now();
         let mut updates = 0.0;
         let done = trainer.round(&batch, &mut |step, _| {

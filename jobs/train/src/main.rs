@@ -6,6 +6,7 @@
 
 mod demonstrations;
 mod inputs;
+mod memory;
 mod session;
 mod stage;
 mod tensorboard;

@@ -122,6 +122,9 @@ mod tests {
         assert!(events[1].windows(12).any(|w| w == b"train/reward") && events[1][1..9] == 2f64.to_le_bytes());
         assert_eq!(events[2][9..11], [16, 12], "step 12");
         let later = event_file(&rows, 1);
-        assert!(file.ends_with(&later[later.len() - 16 - events[2].len()..]) && later.len() < file.len(), "times go on");
+        assert!(
+            file.ends_with(&later[later.len() - 16 - events[2].len()..]) && later.len() < file.len(),
+            "times go on"
+        );
     }
 }

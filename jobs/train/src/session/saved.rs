@@ -2,6 +2,7 @@
 
 use super::{Before, Progress, Session, local, model, training};
 use crate::inputs::Inputs;
+use crate::memory;
 use crate::tensorboard::event_file;
 use rollmill_job::JobError;
 use rollmill_job::checkpoint::{self, ACTOR, Draft, Manifest};
@@ -20,20 +21,22 @@ impl Session {
     ) -> Result<(Trainer, Before), JobError> {
         let base = self.checkpoint_of(0)?;
         let reference = self.actor_of(&base, &work.join("reference"))?;
-        let load = |folder: &Path| Decoder::load(folder, Kind::Float, Device::Cpu).map_err(model);
+        let reference = Decoder::load(&reference, Kind::Float, Device::Cpu).map_err(model)?;
+        let weights = reference.parameters().iter().map(|(_, weight)| weight.numel() as u64).sum();
+        memory::check(weights, &config, memory::limit())?;
         let latest = self.latest(work)?;
         let (trainer, before) = match latest {
             Some((manifest, folder)) => {
                 self.project_events(0)?; // whoever committed it may have been killed before it wrote them
                 eprintln!("train: carrying on after step {} of round {}", manifest.step, manifest.round);
                 let before = Before { step: manifest.step, metrics: manifest.metrics, seconds: manifest.seconds };
-                (self.resume(&folder, load(&reference)?, config)?, before)
+                (self.resume(&folder, reference, config)?, before)
             }
             None if policy.round > 0 => {
                 let folder = self.fetch(policy, |_| true, &work.join("resume"))?;
-                (self.resume(&folder, load(&reference)?, config)?, Before::default())
+                (self.resume(&folder, reference, config)?, Before::default())
             }
-            None => (Trainer::from_policy(load(&reference)?, config).map_err(training)?, Before::default()),
+            None => (Trainer::from_policy(reference, config).map_err(training)?, Before::default()),
         };
         Ok((trainer, before))
     }

@@ -41,6 +41,7 @@ fn prompt(task: i64) -> Experience {
 
 /// Mean reward of the first and the last batch, over 15 rounds of two updates.
 fn rewards(actor_lr: f64) -> (f64, f64) {
+    tch::set_num_threads(1);
     let config = TrainConfig {
         actor_lr,
         critic_lr: 2.0 * actor_lr,
