@@ -30,6 +30,8 @@ pub struct Thresholds {
     pub failed_rows: f64,
     /// Share of groups with different rewards below which group-relative advantages are noise.
     pub informative_groups: f64,
+    /// How much more cut-off trajectories may be worth, by the critic, than finished ones got.
+    pub cut_off_pays: f64,
     /// Ratio of the longest to the shortest trajectory of a group, on average, above which they are noise too.
     pub group_length_ratio: f64,
 }
@@ -47,6 +49,7 @@ impl Default for Thresholds {
             score_jump: 0.2,
             failed_rows: 0.05,
             informative_groups: 0.25,
+            cut_off_pays: 0.05,
             group_length_ratio: 8.0,
         }
     }
@@ -71,7 +74,7 @@ pub struct Observed {
 }
 
 /// Names of all alerts, for tables that hold each of them at every step.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "critic_loss_oscillates",
     "explained_variance_negative",
     "kl_runs_away",
@@ -79,12 +82,13 @@ pub const NAMES: [&str; 7] = [
     "passing_shorten_while_score_jumps",
     "failed_rows",
     "group_advantages_are_noise",
+    "being_cut_off_pays",
 ];
 
 /// The alerts that the last of `steps` raises.
 pub fn raised(steps: &[Observed], thresholds: &Thresholds) -> Vec<Alert> {
     let Some(last) = steps.last() else { return vec![] };
-    let checks: [Option<String>; 7] = [
+    let checks: [Option<String>; 8] = [
         oscillates(steps, thresholds),
         never_explains(steps, thresholds),
         runs_away(last, thresholds),
@@ -92,6 +96,7 @@ pub fn raised(steps: &[Observed], thresholds: &Thresholds) -> Vec<Alert> {
         shortens(steps, thresholds),
         fails(last, thresholds),
         noisy(last, thresholds),
+        cut_off_pays(last, thresholds),
     ];
     let named = NAMES.into_iter().zip(checks);
     named.filter_map(|(name, message)| message.map(|message| Alert { name, message })).collect()
@@ -167,6 +172,13 @@ fn noisy(last: &Observed, t: &Thresholds) -> Option<String> {
     })
 }
 
+fn cut_off_pays(last: &Observed, t: &Thresholds) -> Option<String> {
+    let (cut, finished) = (*last.metrics.get("cut_off_value")?, *last.metrics.get("finished_score")?);
+    (t.cut_off_pays > 0.0 && cut > finished + t.cut_off_pays).then(|| {
+        format!("trajectories that were cut off are taken to be worth {cut:.2}, finished ones got {finished:.2}: the policy learns to be cut off; raise the limits, or set bootstrap_cut_off = false")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +234,16 @@ mod tests {
         assert!(names(&[round(1, 100.0, 0.2), round(2, 60.0, 0.3)]).is_empty(), "shorter alone");
         assert!(names(&[round(1, 100.0, 0.2), round(2, 90.0, 0.5)]).is_empty(), "better alone");
         assert!(names(&[round(1, 60.0, 0.5)]).is_empty(), "nothing before");
+    }
+
+    #[test]
+    fn a_critic_that_values_being_cut_off() {
+        let round = |cut: f64| Observed {
+            round: 1,
+            metrics: [("cut_off_value".to_owned(), cut), ("finished_score".to_owned(), 0.5)].into(),
+        };
+        assert_eq!(names(&[round(0.8)]), ["being_cut_off_pays"]);
+        assert!(names(&[round(0.3)]).is_empty());
     }
 
     #[test]

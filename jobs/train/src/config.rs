@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alerts::Thresholds;
 use crate::algorithm::Algorithm;
+use crate::experience::Experience;
 use crate::numerics::aggregate::Aggregation;
 use crate::numerics::lambda::Lambda;
 use crate::numerics::off_policy::OffPolicy;
@@ -88,6 +89,10 @@ pub struct TrainConfig {
     /// Rounds that a row's policy may be behind the one that learns; older rows are left out. Above 0, rows of earlier rounds
     /// are trained on again.
     pub max_age: u32,
+    /// Whether a trajectory that was cut off ends with the critic's value of the state behind it. False takes its reward as
+    /// final: right where whatever gets that far is cut off and graded as it stands, for then no return ever anchors that
+    /// value, and with λ = 1 it is its own target.
+    pub bootstrap_cut_off: bool,
     /// Sweeps over a round's batch.
     pub passes: usize,
     /// Trajectories per actor update.
@@ -168,6 +173,7 @@ impl TrainConfig {
             passing_reward: 0.999,
             off_policy: OffPolicy::None,
             max_age: 0,
+            bootstrap_cut_off: true,
             passes: 1,
             minibatch_trajectories: 32,
             micro_tokens: 1024,
@@ -203,6 +209,11 @@ impl TrainConfig {
     /// The policy loss's clip.
     pub fn clip(&self) -> Clip {
         Clip { low: self.clip_low, high: self.clip_high, dual: self.dual_clip.filter(|&c| c != 0.0) }
+    }
+
+    /// Whether the critic's value stands for what would have followed.
+    pub(crate) fn bootstraps(&self, e: &Experience) -> bool {
+        e.truncated && self.bootstrap_cut_off
     }
 
     /// The value loss's clip.

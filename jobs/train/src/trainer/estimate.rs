@@ -2,9 +2,9 @@
 //! one advantage per trainable token, whitened over the batch where a critic gave it.
 
 use super::prepare::{PerToken, Prepared};
-use super::round::Trainer;
+use super::round::{Metrics, Trainer};
 use super::schedule::groups;
-use super::stats::distribution;
+use super::stats::{distribution, mean};
 use crate::algorithm::Algorithm;
 use crate::experience::Experience;
 use crate::numerics::explained_variance::explained_variance;
@@ -29,12 +29,13 @@ impl Trainer {
                 targets.push(vec![]);
                 continue;
             }
-            let end = if e.truncated { End::Truncated(ends[index]) } else { End::Terminated };
+            let end = if config.bootstraps(e) { End::Truncated(ends[index]) } else { End::Terminated };
             let values = spread(&values[index], e);
             let with = |lambda| gae(&rewards[index], &values, &e.trainable, end, config.gamma, lambda);
             targets.push(compact(&returns(&with(config.lambda_critic), &values, &e.trainable), e));
             advantages.push(compact(&with(config.lambda_actor.at(e.trainable_len())), e));
         }
+        prepared.stats.extend(self.cut_off(batch, ends));
         let mut flat = advantages.concat();
         let flat_values: Vec<f64> = values.iter().flatten().map(|&v| f64::from(v)).collect();
         let flat_targets = targets.concat();
@@ -49,6 +50,17 @@ impl Trainer {
         prepared.advantages = Some(advantages.iter().map(|list| rest.drain(..list.len()).collect()).collect());
         prepared.returns = Some(targets.iter().map(|t| narrow(t)).collect());
         prepared.values = Some(values);
+    }
+
+    /// What cut-off trajectories are taken to be worth, beside what finished ones got.
+    fn cut_off(&self, batch: &[Experience], ends: &[f64]) -> Metrics {
+        let part = |cut: bool| {
+            let rows = batch.iter().zip(ends).filter(move |(e, _)| e.takes_part() && self.config.bootstraps(e) == cut);
+            rows.map(move |(e, end)| e.reward.unwrap_or_default() + if cut { self.config.gamma * end } else { 0.0 })
+        };
+        let means = [("cut_off_value", true), ("finished_score", false)];
+        let some = means.into_iter().filter(|(_, cut)| part(*cut).next().is_some());
+        some.map(|(name, cut)| (name.to_owned(), mean(part(cut)))).collect()
     }
 
     /// The same advantage for every token of a trajectory, from the rewards of its group.

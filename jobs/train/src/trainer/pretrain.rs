@@ -36,7 +36,7 @@ pub(super) fn value_head(
         let mut at = 0;
         for &index in &part.indices {
             let length = batch[index].trainable_len() as i64;
-            if !batch[index].truncated {
+            if !config.bootstraps(&batch[index]) {
                 rows.push(part.tokens.narrow(0, at, length));
                 targets.extend(monte_carlo(&batch[index], &rewards[index], config.gamma));
             }

@@ -132,6 +132,29 @@ fn a_cut_off_trajectory_bootstraps_from_the_critic() {
     assert!(mean.abs() < 1e-5 && (std - 1.0).abs() < 1e-5);
 }
 
+#[test] // with λ = 1 the value behind a cut-off is its own target: unless told otherwise nothing anchors it
+fn a_cut_off_trajectory_may_be_taken_as_finished() {
+    let batch = batch(&policy(), 40);
+    let head = || {
+        let head = ValueHead::zeros(&policy());
+        let _ = tch::no_grad(|| head.bias.shallow_clone().fill_(5.0));
+        head
+    };
+    let returns = |bootstrap_cut_off| {
+        let config = TrainConfig { critic_pretrain_steps: 0, bootstrap_cut_off, ..config() };
+        let mut trainer = Trainer::new(policy(), Some((policy(), head())), policy(), config).unwrap();
+        let prepared = trainer.prepare(&batch).unwrap();
+        (prepared.returns.unwrap()[4].clone(), prepared.stats)
+    };
+    let (bootstrapped, stats) = returns(true);
+    let reward = batch[4].reward.unwrap() as f32;
+    assert!(bootstrapped.iter().all(|target| (target - reward - 5.0).abs() < 1e-4), "{bootstrapped:?}");
+    assert!((stats["cut_off_value"] - f64::from(reward) - 5.0).abs() < 1e-4 && stats["finished_score"] < 1.0);
+    let (finished, stats) = returns(false);
+    assert!(finished.iter().all(|target| (target - reward).abs() < 1e-4), "{finished:?}");
+    assert!(!stats.contains_key("cut_off_value"));
+}
+
 /// A trainer whose policy has left the reference, and a batch sampled from that policy.
 fn apart(config: TrainConfig) -> (Trainer, Vec<Experience>) {
     let drifted = Decoder::random(ModelConfig::tiny(VOCAB), 2);
