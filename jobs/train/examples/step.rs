@@ -40,7 +40,7 @@ fn main() -> Result<(), Failure> {
             updates += step.values["seconds"];
             Ok(Control::Continue)
         })?;
-        let places = done.values["update_tokens"] * done.steps as f64;
+        let places = done.values["places"] * done.steps as f64;
         println!(
             "round {round}: {} steps, updates {updates:.2} s, whole {:.2} s, {:.0} tokens/s of updates, {places:.0} places for {tokens} tokens",
             done.steps,

@@ -139,7 +139,10 @@ fn runs_away(last: &Observed, t: &Thresholds) -> Option<String> {
 
 fn collapses(steps: &[Observed], t: &Thresholds) -> Option<String> {
     let entropy = |step: &Observed| step.metrics.get("entropy").copied();
-    let (first, now) = (steps.iter().find_map(entropy)?, entropy(steps.last()?)?);
+    let last = steps.last()?;
+    // Imitation before the first round tells nothing of how a policy samples.
+    let mut sampled = steps.iter().filter(|step| step.round > 0 || last.round == 0);
+    let (first, now) = (sampled.find_map(entropy)?, entropy(last)?);
     (now < t.entropy_share * first).then(|| {
         format!("entropy fell from {first:.3} to {now:.3}: the policy hardly explores; raise the temperature or kl_coef, or lower actor_lr")
     })

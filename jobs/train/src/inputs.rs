@@ -2,7 +2,7 @@
 //! used. Out: one experience per trajectory, and what is known of them besides.
 //! Must hold: a row is trained on only if its log-probs are those of the distribution it was sampled from.
 
-use rollmill_job::checkpoint::Manifest;
+use rollmill_job::checkpoint::{self, Manifest};
 use rollmill_job::{InputRef, JobError, Run, Stage, seal};
 use rollmill_schema::{Reward, Trajectory};
 use rollmill_train::{Experience, Metrics, TrainConfig};
@@ -27,7 +27,6 @@ struct Facts {
     turns: f64,
     well_formed: f64,
     age: f64,
-    stale: f64,
     stops: HashMap<String, f64>,
 }
 
@@ -38,20 +37,21 @@ pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig
     let mut temperature = None;
     for sampled_in in round.saturating_sub(config.max_age).max(1)..=round {
         let version = run.score_version()?;
+        let sampler = sampler(run, sampled_in, round, policy).await?;
         let (trajectories, _) = seal::read_sealed::<Trajectory>(run, &Stage::rollout("train", sampled_in)).await?;
         let (rewards, input) = seal::read_sealed::<Reward>(run, &Stage::score(&version, "train", sampled_in)).await?;
         read.inputs.push(input);
         let rewards: HashMap<&str, &Reward> = rewards.iter().map(|r| (r.trajectory_id.as_str(), r)).collect();
         for t in &trajectories {
-            let age = (i64::from(round) - 1 - i64::from(t.policy_round)).max(0);
-            if age > i64::from(config.max_age) && sampled_in < round {
-                facts.stale += 1.0;
-                continue;
-            }
-            check(t, policy, *temperature.get_or_insert(t.temperature), config)?;
+            check(t, &sampler, *temperature.get_or_insert(t.temperature))?;
             let reward = rewards.get(t.trajectory_id.as_str()).and_then(|r| r.total);
-            facts.add(t, age);
-            read.experiences.push(experience(t, reward));
+            facts.add(t, round - sampled_in);
+            let mut experience = experience(t, reward);
+            if sampled_in < round {
+                // Samples of different policies are no group.
+                experience.task_id = format!("{} of round {sampled_in}", t.task_id);
+            }
+            read.experiences.push(experience);
         }
     }
     read.temperature = temperature.unwrap_or(1.0);
@@ -60,14 +60,27 @@ pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig
     Ok(read)
 }
 
-/// Refuses rows that another policy sampled than may be learned from, or another distribution than is trained.
-fn check(t: &Trajectory, policy: &Manifest, temperature: f64, config: &TrainConfig) -> Result<(), JobError> {
-    let bad = |reason: String| Err(JobError::Corrupt { key: format!("trajectory {}", t.trajectory_id), reason });
-    if config.max_age == 0 && t.checkpoint != policy.id() {
-        return bad(format!("it was sampled by {}, not by {}", t.checkpoint, policy.id()));
+/// The checkpoint that must have sampled the rows of round `sampled_in`.
+async fn sampler(run: &Run, sampled_in: u32, round: u32, policy: &Manifest) -> Result<Manifest, JobError> {
+    if sampled_in == round {
+        return Ok(policy.clone());
+    }
+    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {}", sampled_in - 1) };
+    checkpoint::last_of_round(run, sampled_in - 1).await?.ok_or_else(absent)
+}
+
+/// Refuses rows that another policy sampled, or from another distribution than is trained.
+fn check(t: &Trajectory, sampler: &Manifest, temperature: f64) -> Result<(), JobError> {
+    if t.checkpoint != sampler.id() {
+        let reason = format!("it was sampled by {}, not by {}", t.checkpoint, sampler.id());
+        return Err(JobError::Corrupt { key: format!("trajectory {}", t.trajectory_id), reason });
     }
     if t.temperature != temperature || t.top_p < 1.0 {
-        return bad(format!("temperature {} and top_p {} are not those of the round", t.temperature, t.top_p));
+        let reason = format!(
+            "trajectory {} was sampled at temperature {} and top_p {}, others at {temperature} and 1; set max_age = 0, or sample alike",
+            t.trajectory_id, t.temperature, t.top_p
+        );
+        return Err(JobError::Config { place: "[rollout.act]".into(), reason });
     }
     Ok(())
 }
@@ -87,23 +100,18 @@ fn experience(t: &Trajectory, reward: Option<f64>) -> Experience {
 }
 
 impl Facts {
-    fn add(&mut self, t: &Trajectory, age: i64) {
+    fn add(&mut self, t: &Trajectory, age: u32) {
         self.rows += 1.0;
         self.turns += t.steps.len() as f64;
         self.well_formed += f64::from(u8::from(t.well_formed));
-        self.age += age as f64;
+        self.age += f64::from(age);
         *self.stops.entry(t.stop_reason.clone()).or_default() += 1.0;
     }
 
     fn metrics(self) -> Metrics {
         let share = |sum: f64| sum / self.rows.max(1.0);
         let stops = self.stops.iter().map(|(reason, count)| (format!("stop/{reason}"), share(*count)));
-        let apart = [
-            ("turns", share(self.turns)),
-            ("well_formed", share(self.well_formed)),
-            ("age", share(self.age)),
-            ("stale_rows", self.stale),
-        ];
+        let apart = [("turns", share(self.turns)), ("well_formed", share(self.well_formed)), ("age", share(self.age))];
         stops.chain(apart.map(|(name, value)| (name.to_owned(), value))).collect()
     }
 }

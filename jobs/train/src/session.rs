@@ -112,7 +112,9 @@ impl Session {
             }
             Ok(if leave { Control::Stop } else { Control::Continue })
         };
-        let round = trainer.round(&inputs.experiences, &mut on_step).map_err(training)?;
+        let round = trainer.round(&inputs.experiences, &mut on_step);
+        observer.summary();
+        let round = round.map_err(training)?;
         if !round.finished {
             return Ok(Exit::Again);
         }
@@ -123,7 +125,6 @@ impl Session {
         self.project_events(progress.step)?;
         self.wait(checkpoint::project_metrics(&self.run, &manifest))?;
         eprintln!("train: round {} ended after {} steps: {}", self.round, progress.step, manifest.id());
-        observer.summary();
         Ok(Exit::Complete)
     }
 
@@ -159,7 +160,14 @@ fn training(e: TrainError) -> JobError {
             Ok(job) => *job,
             Err(other) => JobError::Stopped { key: "train".into(), reason: other.to_string() },
         },
-        TrainError::Config(reason) => JobError::Config { place: "[train]".into(), reason },
+        TrainError::Config(reason) | TrainError::Model(ModelError::Lora(reason)) => {
+            JobError::Config { place: "[train]".into(), reason }
+        }
+        TrainError::OtherRound(reason) => {
+            let reason = format!("cannot go on in the middle of this round: {reason}; change it back");
+            JobError::Config { place: "[train]".into(), reason }
+        }
+        TrainError::Io { path, source } => local(&path, source),
         other => JobError::Stopped { key: "train".into(), reason: other.to_string() },
     }
 }

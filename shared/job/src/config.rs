@@ -36,6 +36,8 @@ pub struct Operations {
     pub chunk_seconds: u64,
     /// Tries of an item before it becomes a failed row.
     pub item_tries: u32,
+    /// Rounds whose last checkpoint `run` keeps, the newest; it removes the files of the others as rounds end. None keeps all.
+    pub keep_checkpoints: Option<u32>,
     /// Where what is not trusted is executed.
     pub sandbox: SandboxSettings,
 }
@@ -53,6 +55,7 @@ impl Default for Operations {
             chunk_items: 16,
             chunk_seconds: 20,
             item_tries: 3,
+            keep_checkpoints: None,
             sandbox: SandboxSettings::default(),
         }
     }

@@ -6,10 +6,12 @@ mod serve;
 
 use crate::{init, report, sections};
 use child::Children;
+use rollmill_job::gc::{self, GcOptions};
 use rollmill_job::{Drain, Exit, JobError, Run, Stage, checkpoint, env, seal};
 use rollmill_rollout::{RolloutConfig, TRAIN, When};
 use serve::Server;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Flags.
 #[derive(Clone, Debug, clap::Args)]
@@ -144,6 +146,17 @@ impl Pipeline {
                 }
             }
             self.evaluate(round).await?;
+            self.clean_up().await?;
+        }
+        Ok(())
+    }
+
+    /// Removes what `rollmill gc --apply` would, where the configuration asks for it.
+    async fn clean_up(&self) -> Result<(), Ended> {
+        if let Some(keep) = self.run.operations.keep_checkpoints {
+            let older_than = Duration::from_secs(24 * 3600);
+            let options = GcOptions { keep_checkpoints: Some(keep.max(1)), older_than, apply: true };
+            gc::collect(&self.run, options).await?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Which numbers cannot train.
 
-use super::TrainConfig;
+use super::{KlKind, TrainConfig};
 use crate::error::{Result, TrainError};
 use crate::numerics::lambda::Lambda;
 use crate::numerics::off_policy::OffPolicy;
@@ -34,6 +34,10 @@ impl TrainConfig {
                 "gamma and lambda must be in [0, 1]",
             ),
             (self.off_policy.is_valid(), "off_policy: a band needs 0 <= min < 1 < max, a cap at least 1"),
+            (
+                self.off_policy == OffPolicy::None || self.kl_coef == 0.0 || self.kl_kind == KlKind::InReward,
+                "off_policy with a KL loss has no right weight for the KL: set kl_kind = \"in_reward\"",
+            ),
             (
                 self.max_age == 0 || !self.algorithm.has_advantages() || self.off_policy != OffPolicy::None,
                 "max_age above 0 needs an off_policy of kind band or truncated: rows of earlier rounds are another policy's",

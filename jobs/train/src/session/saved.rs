@@ -36,7 +36,11 @@ impl Session {
                 let folder = self.fetch(policy, |_| true, &work.join("resume"))?;
                 (self.resume(&folder, reference, config)?, Before::default())
             }
-            None => (Trainer::from_policy(reference, config).map_err(training)?, Before::default()),
+            None => {
+                let mut trainer = Trainer::from_policy(reference, config).map_err(training)?;
+                trainer.step = u64::from(base.step); // imitation before the first round counts
+                (trainer, Before::default())
+            }
         };
         Ok((trainer, before))
     }

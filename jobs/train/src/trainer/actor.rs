@@ -49,7 +49,7 @@ impl Trainer {
         let norm = gradients.norm();
         if !norm.is_finite() || !sums.loss.is_finite() {
             let rows = self.culprits(batch, if sums.bad.is_empty() { minibatch } else { &sums.bad });
-            return Err(TrainError::not_finite(self.step, "the policy loss or its gradient", batch, &rows));
+            return Err(TrainError::not_finite(self.step + 1, "the policy loss or its gradient", batch, &rows));
         }
         let lr = self.actor_lr();
         if sums.tokens > 0.0 {
@@ -61,7 +61,7 @@ impl Trainer {
             ("entropy", each(sums.entropy)),
             ("actor_grad_norm", norm),
             ("actor_lr", lr),
-            ("update_tokens", sums.places),
+            ("places", sums.places),
             ("skipped_rows_share", 1.0 - sums.tokens / counts(batch, minibatch).tokens.max(1) as f64),
         ];
         metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
@@ -73,7 +73,9 @@ impl Trainer {
             metrics.insert("clip_fraction".to_owned(), each(sums.clipped));
             metrics.insert("dual_clip_fraction".to_owned(), each(sums.dual_clipped));
         }
-        Ok(if first { mismatch(sums.mismatches) } else { Metrics::new() })
+        // Off-policy rows were compared with the recorded log-probs when the round was prepared.
+        let compared = prepared.importance.is_some();
+        Ok(if first && !compared { mismatch(sums.mismatches) } else { Metrics::new() })
     }
 
     /// Of some rows those whose log-probs are not finite when each is computed alone, for in a packed row one spoils all. All
@@ -241,7 +243,7 @@ pub(super) fn warmed_up(lr: f64, done: u64, warmup: u64) -> f64 {
 }
 
 /// Median and maximum of |recomputed − recorded| log-prob.
-fn mismatch(mut differences: Vec<f32>) -> Metrics {
+pub(super) fn mismatch(mut differences: Vec<f32>) -> Metrics {
     if differences.is_empty() {
         return Metrics::new();
     }

@@ -87,10 +87,15 @@ impl Trainer {
 
     /// Reads what `save` wrote, onto the reference's device. `reference` must be the network the trainer began with. In the
     /// middle of a round the config must be the saved one (except for how often checkpoints are made and when alerts are
-    /// raised); between rounds it may change. Another algorithm begins with fresh optimizers, and with a fresh critic if the
+    /// raised); between rounds all but the adapters may change. Another algorithm begins with fresh optimizers, and with a fresh critic if the
     /// saved trainer had none.
     pub fn load(dir: &Path, reference: Decoder, config: TrainConfig) -> Result<Trainer> {
         let state = read_state(&dir.join("state.json"))?;
+        if state.config.lora != config.lora {
+            let reason =
+                "[train.lora] is another one than the checkpoint was trained with; change it back, or make another run";
+            return Err(TrainError::Config(reason.to_owned()));
+        }
         let device = reference.device();
         let actor = load_network(dir, "actor", &reference, &config)?;
         let critic = load_critic(dir, &actor, &reference, &config)?;

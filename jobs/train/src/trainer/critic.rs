@@ -64,7 +64,7 @@ impl Trainer {
         let counts = counts(batch, minibatch);
         let gradients = self.critic_gradients(batch, prepared, minibatch, counts, &mut sums)?;
         self.move_critic(gradients, sums.loss, batch, minibatch, metrics)?;
-        *metrics.entry("update_tokens".to_owned()).or_default() += sums.places;
+        *metrics.entry("places".to_owned()).or_default() += sums.places;
         metrics.insert("value_loss".to_owned(), sums.loss);
         metrics.insert("value_clip_fraction".to_owned(), sums.clipped / counts.tokens as f64);
         if let Some(explained) = explained_variance(&sums.returns, &sums.values) {
@@ -83,7 +83,7 @@ impl Trainer {
     ) -> Result<()> {
         let norm = gradients.norm();
         if !norm.is_finite() || !loss.is_finite() {
-            return Err(TrainError::not_finite(self.step, "the critic's loss or its gradient", batch, minibatch));
+            return Err(TrainError::not_finite(self.step + 1, "the critic's loss or its gradient", batch, minibatch));
         }
         let (Some(critic), Some(optimizer)) = (&self.critic, &mut self.optimizers.critic) else {
             return Err(TrainError::NoCritic);
@@ -164,7 +164,7 @@ impl Trainer {
             ("reward_model_loss", result.loss),
             ("pair_accuracy", result.accuracy),
             ("pair_margin", result.margin),
-            ("update_tokens", places),
+            ("places", places),
         ];
         metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
         Ok((gradients, result.loss))

@@ -3,6 +3,7 @@
 
 use tch::Tensor;
 
+use super::actor::mismatch;
 use super::estimate::rewards;
 use super::pairs::pairs;
 use super::pretrain::{self, Features};
@@ -73,6 +74,8 @@ impl Trainer {
             scatter(&selection.log_probs(network, micro, self.config.temperature).0, selection, batch, &mut own);
         });
         finite(batch, &own, self.step, "the policy's log-prob")?;
+        let apart = own.iter().flatten().zip(prepared.old.iter().flatten()).map(|(own, old)| (own - old).abs());
+        prepared.stats.extend(mismatch(apart.collect()));
         let weights = |(own, old): (&Vec<f32>, &Vec<f32>)| self.config.off_policy.weights(own, old);
         let importance: PerToken = own.iter().zip(&prepared.old).map(weights).collect();
         let flat = || importance.iter().flatten().map(|&w| f64::from(w));
@@ -171,7 +174,7 @@ impl Trainer {
 /// Refuses numbers that would spoil every row's advantage, and names the rows they came from.
 fn finite(batch: &[Experience], lists: &PerToken, step: u64, what: &'static str) -> Result<()> {
     let bad: Vec<usize> = (0..lists.len()).filter(|&i| lists[i].iter().any(|x| !x.is_finite())).collect();
-    if bad.is_empty() { Ok(()) } else { Err(TrainError::not_finite(step, what, batch, &bad)) }
+    if bad.is_empty() { Ok(()) } else { Err(TrainError::not_finite(step + 1, what, batch, &bad)) }
 }
 
 pub(super) fn to_vec(flat: &Tensor) -> Vec<f32> {

@@ -198,7 +198,7 @@ impl Trainer {
             let (mut metrics, skipped) = match self.update(batch, &mut progress, &schedule) {
                 Ok(done) => done,
                 Err(error) => {
-                    self.progress = Some(progress); // the weights are those of the last good step
+                    self.progress = Some(progress); // each network stands where its last good update left it
                     return Err(error);
                 }
             };
@@ -259,6 +259,8 @@ impl Trainer {
             self.or_skip(done, &mut progress.skipped, &mut skipped)?;
         }
         metrics.extend(progress.prepared.stats.clone());
+        let tokens: usize = minibatch.iter().map(|&i| batch[i].tokens.len()).sum();
+        metrics.insert("update_tokens".to_owned(), tokens as f64);
         metrics.insert("pass".to_owned(), (progress.cursor / schedule.per_pass) as f64);
         metrics.insert("minibatch".to_owned(), (progress.cursor % schedule.per_pass) as f64);
         metrics.insert("skipped_updates".to_owned(), progress.skipped as f64);

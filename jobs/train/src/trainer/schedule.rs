@@ -22,9 +22,11 @@ pub(super) struct Schedule {
 impl Schedule {
     pub(super) fn new(batch: &[Experience], config: &TrainConfig, round: u64) -> Schedule {
         let units = units(batch, config);
-        let count: usize = units.iter().map(Vec::len).sum();
-        let per_pass = count.div_ceil(config.minibatch_trajectories);
         let pairs = config.algorithm.takes_pairs();
+        let per_pass = match pairs {
+            true => units.len().div_ceil((config.minibatch_trajectories / 2).max(1)),
+            false => units.iter().map(Vec::len).sum::<usize>().div_ceil(config.minibatch_trajectories),
+        };
         let sweep = |network: u64, pass: usize| {
             let order = permutation(units.len(), &[config.seed, network, round, pass as u64]);
             let units: Vec<&[usize]> = order.into_iter().map(|unit| units[unit].as_slice()).collect();
@@ -121,6 +123,8 @@ mod tests {
         let mut passing = with(Algorithm::Sft).actor.concat();
         passing.sort_unstable();
         assert_eq!(passing, [1, 3, 5, 7, 9]);
+        let single = TrainConfig { algorithm: Algorithm::Dpo, minibatch_trajectories: 1, ..Default::default() };
+        assert!(Schedule::new(&batch, &single, 0).actor.iter().all(|minibatch| minibatch.len() == 2));
         assert!(with(Algorithm::Grpo).critic.is_empty());
         let equal: Vec<Experience> = batch.iter().map(|e| Experience { reward: Some(0.5), ..e.clone() }).collect();
         assert_eq!(

@@ -50,7 +50,7 @@ fn the_first_round_starts_from_what_was_imitated() {
     let out = setting.train(1);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let kl = setting.manifests(1).last().unwrap().metrics.iter().find(|m| m.name == "train/kl_reference").is_some();
-    assert!(kl, "the reference is what was imitated");
+    assert!(kl, "the first round measures its KL");
 }
 
 #[test]

@@ -15,6 +15,8 @@ fn a_wrong_config_is_a_usage_error_that_names_the_field() {
         ("max_age = 2", "off_policy"),
         ("off_policy = { kind = \"band\", min = 2.0, max = 3.0 }", "band"),
         ("grad_clip = 0", "grad_clip"),
+        ("lora = { rank = 4, targets = [\"x_proj\"] }", "x_proj"),
+        ("off_policy = { kind = \"truncated\", cap = 2.0 }\nkl_coef = 0.1\nkl_kind = \"loss_k2\"", "kl_kind"),
     ] {
         let setting = Setting::new(train);
         let out = setting.train(1);

@@ -45,7 +45,12 @@ fn cases() -> Vec<(&'static str, TrainConfig)> {
     };
     vec![
         ("ppo-long", with(|c| c.critic_updates = 2)),
-        ("ppo-classic", with(|c| (c.lambda_actor, c.lambda_critic, c.clip_high) = (Lambda::Fixed(0.95), 0.95, 0.2))),
+        (
+            "ppo-classic",
+            with(|c| {
+                (c.lambda_actor, c.lambda_critic, c.clip_high, c.dual_clip) = (Lambda::Fixed(0.95), 0.95, 0.2, None);
+            }),
+        ),
         ("ppo-discounted", with(|c| (c.gamma, c.value_clip, c.dual_clip) = (0.99, None, None))),
         ("ppo-kl-in-reward", with(|c| (c.kl_coef, c.passes) = (0.1, 2))),
         (

@@ -3,6 +3,7 @@
 use rollmill_model::ValueHead;
 
 use super::*;
+use crate::numerics::off_policy::OffPolicy;
 use crate::{Algorithm, KlKind, TrainError};
 
 #[test]
@@ -103,9 +104,11 @@ fn metrics_are_complete_and_the_policy_matches_its_own_log_probs() {
 fn log_probs_of_another_policy_show_as_a_mismatch() {
     let mut batch = batch(&policy(), 40);
     batch.iter_mut().flat_map(|e| &mut e.log_probs).for_each(|l| *l -= 0.5);
-    let mut trainer = Trainer::from_policy(policy(), config()).unwrap();
-    let values = trainer.round(&batch, &mut go_on).unwrap().values;
-    assert!((values["mismatch_p50"] - 0.5).abs() < 1e-3, "{}", values["mismatch_p50"]);
+    for off_policy in [OffPolicy::None, OffPolicy::Truncated { cap: 1.5, level: Default::default() }] {
+        let mut trainer = Trainer::from_policy(policy(), TrainConfig { off_policy, ..config() }).unwrap();
+        let values = trainer.round(&batch, &mut go_on).unwrap().values;
+        assert!((values["mismatch_p50"] - 0.5).abs() < 1e-3, "{}", values["mismatch_p50"]);
+    }
 }
 
 #[test] // row 5 in the loop: with λ = 1 and γ = 1 the target of a cut-off trajectory is the critic's value behind its end
