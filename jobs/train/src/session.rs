@@ -37,6 +37,8 @@ struct Before {
 /// What changes as steps are made.
 struct Progress {
     step: u32,
+    /// The step of the checkpoint before.
+    committed: u32,
     metrics: Vec<Metric>,
 }
 
@@ -54,7 +56,7 @@ impl Session {
     pub fn train(&self) -> Result<Exit, JobError> {
         let done = self.wait(checkpoint::last_of_round(&self.run, self.round))?;
         if let Some(done) = done.filter(|done| self.round > 0 || done.step > 0) {
-            self.project_events(0)?;
+            self.project_events()?;
             self.wait(checkpoint::project_metrics(&self.run, &done))?;
             return Ok(Exit::Complete);
         }
@@ -94,7 +96,7 @@ impl Session {
     }
 
     fn steps(&self, trainer: &mut Trainer, inputs: &Inputs, before: Before, work: &Path) -> Result<Exit, JobError> {
-        let mut progress = Progress { step: before.step, metrics: before.metrics };
+        let mut progress = Progress { step: before.step, committed: before.step, metrics: before.metrics };
         let mut observer = self.observer(trainer.config(), &progress.metrics)?;
         let (every, keep) = (trainer.config().checkpoint_every as u32, trainer.config().keep_checkpoints);
         let commit = |trainer: &Trainer, progress: &Progress, last: bool| {
@@ -106,9 +108,9 @@ impl Session {
             let leave = self.run.drain.is_raised();
             if trainer.is_mid_round() && (leave || progress.step.is_multiple_of(every)) {
                 let commit = commit(trainer, &progress, false);
-                let shown = commit.and_then(|_| self.project_events(progress.step));
-                let kept = shown.and_then(|()| self.wait(checkpoint::keep_newest(&self.run, self.round, keep)));
+                let kept = commit.and_then(|_| self.wait(checkpoint::keep_newest(&self.run, self.round, keep)));
                 kept.map_err(|e| TrainError::OnStep(Box::new(e)))?;
+                progress.committed = progress.step;
             }
             Ok(if leave { Control::Stop } else { Control::Continue })
         };
@@ -122,7 +124,6 @@ impl Session {
             eprintln!("train: round {} has nothing to learn from: no pair, or no trajectory that passes", self.round);
         }
         let manifest = commit(trainer, &progress, true)?;
-        self.project_events(progress.step)?;
         self.wait(checkpoint::project_metrics(&self.run, &manifest))?;
         eprintln!("train: round {} ended after {} steps: {}", self.round, progress.step, manifest.id());
         Ok(Exit::Complete)

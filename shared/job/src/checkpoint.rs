@@ -152,12 +152,18 @@ pub(crate) async fn retire(run: &Run, round: u32, step: u32) -> Result<(), JobEr
 
 /// Retires checkpoints of a round under way but its newest `keep` (0 keeps all); `gc` removes their files.
 pub async fn keep_newest(run: &Run, round: u32, keep: usize) -> Result<(), JobError> {
-    let steps: Vec<u32> = list(run, round).await?.iter().filter(|m| !m.last).map(|m| m.step).collect();
-    let old = if keep == 0 { 0 } else { steps.len().saturating_sub(keep) };
-    for &step in &steps[..old] {
-        if run.blobs.size(&retired_key(round, step)?).await?.is_none() {
-            retire(run, round, step).await?;
-        }
+    if keep == 0 {
+        return Ok(());
+    }
+    // From the names alone: a manifest holds all metrics so far. Step 0 is the base model of round 0.
+    let manifests = run.blobs.list(&manifest_folder(round)?).await?;
+    let step = |e: &Entry| e.key.file_name().strip_prefix("step-")?.strip_suffix(".json")?.parse::<u32>().ok();
+    let steps: BTreeSet<u32> = manifests.iter().filter_map(step).filter(|step| *step > 0).collect();
+    let given_up = run.blobs.list(&Key::new(format!("control/retired/round-{round:04}"))?).await?;
+    let given_up: BTreeSet<u32> = given_up.iter().filter_map(|e| Some(retired_place(&e.key)?.1)).collect();
+    let old = steps.iter().rev().skip(keep);
+    for &step in old.filter(|step| !given_up.contains(step)) {
+        retire(run, round, step).await?;
     }
     Ok(())
 }
@@ -252,22 +258,22 @@ fn hash_file(path: &Path) -> Result<(u64, String), JobError> {
 pub async fn project_metrics(run: &Run, manifest: &Manifest) -> Result<(), JobError> {
     let key = Key::new(format!("tables/metrics/train/round-{:04}/part-00000.parquet", manifest.round))?;
     let bytes = rollmill_schema::encode(&manifest.metrics, manifest.nonce.as_str(), &manifest.attempt)?;
-    match rollmill_store::create_once(run.blobs.as_ref(), &key, bytes).await? {
-        rollmill_store::Commit::Mine => Ok(()),
-        rollmill_store::Commit::Lost(_) => {
-            Err(JobError::Corrupt { key: key.to_string(), reason: "another manifest's metrics are there".into() })
-        }
-    }
+    project(run, &key, bytes).await
 }
 
 /// Writes a TensorBoard event file of the steps that end with a checkpoint: a projection like [`project_metrics`].
 pub async fn project_events(run: &Run, manifest: &Manifest, bytes: Vec<u8>) -> Result<(), JobError> {
     let name = format!("events.out.tfevents.round-{:04}.step-{:06}", manifest.round, manifest.step);
     let key = Key::new(format!("tensorboard/train/{name}"))?;
-    match rollmill_store::create_once(run.blobs.as_ref(), &key, bytes.into()).await? {
+    project(run, &key, bytes.into()).await
+}
+
+/// Writes what follows from a manifest; whoever was there before wrote the same.
+async fn project(run: &Run, key: &Key, bytes: bytes::Bytes) -> Result<(), JobError> {
+    match rollmill_store::create_once(run.blobs.as_ref(), key, bytes).await? {
         rollmill_store::Commit::Mine => Ok(()),
         rollmill_store::Commit::Lost(_) => {
-            Err(JobError::Corrupt { key: key.to_string(), reason: "another manifest's events are there".into() })
+            Err(JobError::Corrupt { key: key.to_string(), reason: "what another manifest says is there".into() })
         }
     }
 }

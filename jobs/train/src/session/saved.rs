@@ -27,7 +27,7 @@ impl Session {
         let latest = self.latest(work)?;
         let (trainer, before) = match latest {
             Some((manifest, folder)) => {
-                self.project_events(0)?; // whoever committed it may have been killed before it wrote them
+                self.project_events()?; // whoever committed it may have been killed before it wrote them
                 eprintln!("train: carrying on after step {} of round {}", manifest.step, manifest.round);
                 let before = Before { step: manifest.step, metrics: manifest.metrics, seconds: manifest.seconds };
                 (self.resume(&folder, reference, config)?, before)
@@ -45,17 +45,20 @@ impl Session {
         Ok((trainer, before))
     }
 
-    /// Writes the event files of this round's checkpoints from step `from` on. Those that are there already stay.
-    pub(super) fn project_events(&self, from: u32) -> Result<(), JobError> {
+    /// Writes the event files of this round's checkpoints. Those that are there already stay.
+    pub(super) fn project_events(&self) -> Result<(), JobError> {
         let mut before = 0;
         for manifest in self.wait(checkpoint::list(&self.run, self.round))? {
-            if manifest.step >= from {
-                let events = event_file(&manifest.metrics, before);
-                self.wait(checkpoint::project_events(&self.run, &manifest, events))?;
-            }
-            before = i64::from(manifest.step);
+            self.project_events_of(&manifest, before)?;
+            before = manifest.step;
         }
         Ok(())
+    }
+
+    /// The event file of the steps after `before`, the step of the checkpoint before.
+    fn project_events_of(&self, manifest: &Manifest, before: u32) -> Result<(), JobError> {
+        let events = event_file(&manifest.metrics, i64::from(before));
+        self.wait(checkpoint::project_events(&self.run, manifest, events))
     }
 
     /// The folder of a checkpoint's policy, fetched into `folder`.
@@ -69,7 +72,8 @@ impl Session {
         trainer
     }
 
-    /// The newest checkpoint of this round with its files. The base model is none: it is where round 0 starts. One that another trainer retires meanwhile has a successor.
+    /// The newest checkpoint of this round with its files. The base model is none: it is where round 0 starts. One that
+    /// another trainer retires meanwhile has a successor.
     fn latest(&self, work: &Path) -> Result<Option<(Manifest, PathBuf)>, JobError> {
         let mut tried = None;
         loop {
@@ -110,7 +114,9 @@ impl Session {
         };
         let manifest = self.wait(checkpoint::commit(&self.run, &folder, draft));
         let _ = std::fs::remove_dir_all(&folder);
-        manifest
+        let manifest = manifest?;
+        self.project_events_of(&manifest, progress.committed)?;
+        Ok(manifest)
     }
 }
 

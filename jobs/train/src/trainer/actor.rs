@@ -82,14 +82,7 @@ impl Trainer {
     /// of them where none is: then the gradient overflowed.
     fn culprits(&self, batch: &[Experience], rows: &[usize]) -> Vec<usize> {
         let network = self.actor_mirror.of(&self.actor);
-        let ill = |&row: &usize| {
-            let mut finite = true;
-            self.sweep(batch, &[row], |micro, selection| {
-                let (log_probs, _) = selection.log_probs(network, micro, self.config.temperature);
-                finite &= to_vec(&log_probs).iter().all(|x| x.is_finite());
-            });
-            !finite
-        };
+        let ill = |&row: &usize| self.log_probs(network, batch, &[row])[row].iter().any(|x| !x.is_finite());
         let ill: Vec<usize> = rows.iter().copied().filter(ill).collect();
         if ill.is_empty() { rows.to_vec() } else { ill }
     }
@@ -180,11 +173,8 @@ impl Trainer {
         sums: &mut ActorSums,
         metrics: &mut Metrics,
     ) -> Gradients {
-        let (network, device) = (self.actor_mirror.of(&self.actor), self.actor.device());
-        let mut now = vec![vec![]; batch.len()];
-        self.sweep(batch, minibatch, |micro, selection| {
-            scatter(&selection.log_probs(network, micro, self.config.temperature).0, selection, batch, &mut now);
-        });
+        let device = self.actor.device();
+        let now = self.log_probs(self.actor_mirror.of(&self.actor), batch, minibatch);
         let total = |list: &[f32]| list.iter().map(|&x| f64::from(x)).sum::<f64>();
         let log_ratio = |i: usize| total(&now[i]) - prepared.reference.as_ref().map_or(0.0, |r| total(&r[i]));
         let pairs: Vec<(f64, f64)> = minibatch.chunks(2).map(|p| (log_ratio(p[0]), log_ratio(p[1]))).collect();

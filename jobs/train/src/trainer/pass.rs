@@ -7,6 +7,7 @@ use rollmill_model::{Decoder, ValueHead, token_log_prob_gradients, token_log_pro
 use tch::Tensor;
 
 use super::gradients::Gradients;
+use super::prepare::{PerToken, scatter};
 use super::round::Trainer;
 use super::selection::{CHUNK, Selection};
 use crate::experience::Experience;
@@ -57,6 +58,16 @@ impl Trainer {
                 each(&micro, &Selection::new(&micro, batch, self.actor.device()));
             }
         });
+    }
+
+    /// Log-probs of the trainable tokens of `indices` under `network`, without gradients; nothing for the others.
+    pub(super) fn log_probs(&self, network: &Decoder, batch: &[Experience], indices: &[usize]) -> PerToken {
+        let mut log_probs = vec![vec![]; batch.len()];
+        self.sweep(batch, indices, |micro, selection| {
+            let (flat, _) = selection.log_probs(network, micro, self.config.temperature);
+            scatter(&flat, selection, batch, &mut log_probs);
+        });
+        log_probs
     }
 
     /// Gradients of the policy. `loss` gets the log-probs of a micro-batch's trainable tokens, [M] f32 with a graph, and

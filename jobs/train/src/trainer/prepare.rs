@@ -68,11 +68,7 @@ impl Trainer {
         if self.config.off_policy == OffPolicy::None || !self.config.algorithm.has_advantages() {
             return Ok(());
         }
-        let mut own = vec![vec![]; batch.len()];
-        let network = self.actor_mirror.of(&self.actor);
-        self.sweep(batch, all, |micro, selection| {
-            scatter(&selection.log_probs(network, micro, self.config.temperature).0, selection, batch, &mut own);
-        });
+        let own = self.log_probs(self.actor_mirror.of(&self.actor), batch, all);
         finite(batch, &own, self.step, "the policy's log-prob")?;
         let apart = own.iter().flatten().zip(prepared.old.iter().flatten()).map(|(own, old)| (own - old).abs());
         prepared.stats.extend(mismatch(apart.collect()));
@@ -89,21 +85,21 @@ impl Trainer {
     /// For the whole batch where they are learned from, else for the first minibatch as a measurement.
     fn reference_log_probs(&self, batch: &[Experience], all: &[usize], prepared: &mut Prepared) -> Result<()> {
         let algorithm = self.config.algorithm;
-        let learned = algorithm == Algorithm::Dpo || (algorithm.has_advantages() && self.config.kl_coef > 0.0);
-        let first = Schedule::new(batch, &self.config, self.rounds).actor.into_iter().next().unwrap_or_default();
-        let mut log_probs = vec![vec![]; batch.len()];
-        let network = self.reference_mirror.of(&self.reference);
-        if algorithm.has_advantages() || algorithm == Algorithm::Dpo {
-            self.sweep(batch, if learned { all } else { &first }, |micro, selection| {
-                let (flat, _) = selection.log_probs(network, micro, self.config.temperature);
-                scatter(&flat, selection, batch, &mut log_probs);
-            });
-            finite(batch, &log_probs, self.step, "the reference's log-prob")?;
-            let both = prepared.old.iter().zip(&log_probs);
-            let kl = both.flat_map(|(o, r)| o.iter().zip(r).map(|(o, r)| f64::from(o - r)));
-            let kl = mean(kl);
-            prepared.stats.insert("kl_reference".to_owned(), kl);
+        if !algorithm.has_advantages() && algorithm != Algorithm::Dpo {
+            return Ok(());
         }
+        let learned = algorithm == Algorithm::Dpo || self.config.kl_coef > 0.0;
+        let network = self.reference_mirror.of(&self.reference);
+        let log_probs = if learned {
+            self.log_probs(network, batch, all)
+        } else {
+            let first = Schedule::new(batch, &self.config, self.rounds).actor.into_iter().next().unwrap_or_default();
+            self.log_probs(network, batch, &first)
+        };
+        finite(batch, &log_probs, self.step, "the reference's log-prob")?;
+        let both = prepared.old.iter().zip(&log_probs);
+        let kl = mean(both.flat_map(|(o, r)| o.iter().zip(r).map(|(o, r)| f64::from(o - r))));
+        prepared.stats.insert("kl_reference".to_owned(), kl);
         prepared.reference = learned.then_some(log_probs);
         Ok(())
     }
