@@ -22,8 +22,14 @@ done
 [ -n "${ROLLMILL_TEST_NFS:-}" ] || echo "skipped: tests that need nfs (\`make nfs\` runs them in a machine of their own)"
 # Doc tests apart: nextest does not run them.
 cargo test --workspace --doc
-if cargo nextest --version >/dev/null 2>&1; then
-    bash "$here/docker.sh" bash "$here/weed.sh" cargo nextest run --workspace --no-fail-fast
-else
-    bash "$here/docker.sh" bash "$here/weed.sh" cargo test --workspace --no-fail-fast
-fi
+runner=(cargo test)
+cargo nextest --version >/dev/null 2>&1 && runner=(cargo nextest run)
+"${runner[@]}" --workspace --no-run
+# Checkpoints of the real model with their optimizers, in a folder and in the S3 server: beyond a full disk both fail obscurely.
+for folder in "${TMPDIR:-/tmp}" "$(target_dir)"; do
+    free_gib=$(($(df -Pk "$folder" | awk 'END { print $4 }') >> 20))
+    [ "$free_gib" -ge 12 ] && continue
+    echo "test: $folder has $free_gib GiB free and the tests need 12: make room (\`cargo clean --workspace\`, TMPDIR=...)" >&2
+    exit 2
+done
+bash "$here/docker.sh" bash "$here/weed.sh" "${runner[@]}" --workspace --no-fail-fast

@@ -51,8 +51,10 @@ J
 # In a session of its own: Ctrl-C is for the command, which still needs the server while it drains. It ends with this script.
 apart=(setsid)
 command -v setpriv >/dev/null && apart+=(setpriv --pdeathsig TERM)
+# As many volumes as it likes: left to itself it takes the disk's free space of this moment for the most it may ever store.
 "${apart[@]}" "$weed" mini -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$data" -master.port="$master" -volume.port="$volume" \
-    -filer.port="$filer" -s3.port="$s3" -s3.config="$dir/iam.json" -admin.ui=false -webdav=false >"$dir/log" 2>&1 &
+    -filer.port="$filer" -s3.port="$s3" -s3.config="$dir/iam.json" -admin.ui=false -webdav=false \
+    -master.volumeSizeLimitMB=512 -volume.max=1000 >"$dir/log" 2>&1 &
 pid=$!
 stop() { kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; rm -rf "$dir"; }
 trap stop EXIT

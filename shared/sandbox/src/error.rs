@@ -119,7 +119,10 @@ impl SandboxError {
                         | libc::ENFILE
                         | libc::EBUSY
                         | libc::EINTR
-                        | libc::EPIPE // a warm interpreter died between two runs
+                        // a warm interpreter or init was killed in between
+                        | libc::EPIPE
+                        | libc::ECONNRESET
+                        | libc::ESRCH
                 )
             ),
             _ => false,
@@ -140,6 +143,7 @@ mod tests {
     fn a_shortage_is_transient_and_a_refusal_is_not() {
         let setup = |code| SandboxError::Setup { what: "clone".into(), source: io::Error::from_raw_os_error(code) };
         assert!(setup(libc::EAGAIN).is_transient());
+        assert!(setup(libc::EPIPE).is_transient() && setup(libc::ESRCH).is_transient());
         assert!(!setup(libc::EPERM).is_transient());
         assert!(SandboxError::NoSlot { slots: 1 }.is_transient());
         assert!(!SandboxError::BadSpec { reason: "x".into() }.is_transient());

@@ -349,5 +349,9 @@ fn word(status: &File) -> Result<Status, Failed> {
     if sys::poll(&mut fds, Instant::now() + SETUP).map_err(failed("wait for the set-up"))? == 0 {
         return Err(failed("set up in time")(io::Error::from_raw_os_error(libc::EAGAIN)));
     }
-    Status::read(status).map_err(failed("set-up"))
+    Status::read(status).map_err(|e| match e.kind() {
+        // Whoever was to say it was killed: the next try has another.
+        io::ErrorKind::UnexpectedEof => failed("set-up")(io::Error::from_raw_os_error(libc::EPIPE)),
+        _ => failed("set-up")(e),
+    })
 }

@@ -92,6 +92,7 @@ impl Running {
         // A helper that fails early answers and closes: its answer says more than our broken pipe.
         let answer = run.reply(Instant::now() + GRACE);
         if !matches!(answer, Ok(Reply::Started)) {
+            run.end(); // a helper that failed reads until then, and would be waited for
             run.lent.discard();
         }
         match answer {
