@@ -53,6 +53,15 @@ docker_daemon() {
         || say "it was not installed: tests that need docker are skipped"
 }
 
+# The daemons of Slurm, of which tests start a cluster for themselves, which takes root too.
+slurm_daemons() {
+    [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/munged ] && return
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then return 0; fi
+    say "Debian's slurm-wlm and munge are missing, which tests use (about 40 MB; where there is an init system they start services too)"
+    agreed && apt_install --no-install-recommends slurm-wlm munge \
+        || say "they were not installed: tests that need slurm are skipped"
+}
+
 toolchain() {
     command -v rustup >/dev/null || command -v cargo >/dev/null \
         || die "Rust is missing and this system has no rustup package: install rustup (rustup.rs), then run this again"
@@ -122,5 +131,5 @@ toolchain
 libtorch
 model_file
 if [ "${1:-}" = test ] || [ "${STORE:-}" = s3 ]; then seaweed; fi
-if [ "${1:-}" = test ]; then docker_daemon; transformers; fi
+if [ "${1:-}" = test ]; then docker_daemon; slurm_daemons; transformers; fi
 say "ready"

@@ -2,6 +2,8 @@
 //!
 //! What a machine lacks is a named skip, and a failure where `ROLLMILL_REQUIRE` names it.
 
+pub mod slurm;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Crate, and the crates of this workspace it may use.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("rollmill-store", &[]),
     ("rollmill-bucket", &["rollmill-store"]),
     ("rollmill-schema", &[]),
@@ -35,6 +35,17 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ),
     ("rollmill-score", &["rollmill-job", "rollmill-schema", "rollmill-backend", "rollmill-sandbox", "rollmill-grader"]),
     ("rollmill-evaluate", &["rollmill-job", "rollmill-schema"]),
+    (
+        "rollmill-submit",
+        &[
+            "rollmill-job",
+            "rollmill-schema",
+            "rollmill-synthesize",
+            "rollmill-verify",
+            "rollmill-rollout",
+            "rollmill-score",
+        ],
+    ),
     ("rollmill-train", &["rollmill-job", "rollmill-schema", "rollmill-model", "rollmill-policy"]),
     ("rollmill-serve", &["rollmill-model", "rollmill-policy"]),
     ("rollmill-faults", &["rollmill-job", "rollmill-schema", "rollmill-store"]),
@@ -56,6 +67,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "rollmill-rollout",
             "rollmill-score",
             "rollmill-evaluate",
+            "rollmill-submit",
         ],
     ),
 ];

@@ -1,8 +1,10 @@
 //! `rollmill`: the front. Every job is a subcommand; `run` does all rounds on this machine.
 
 mod bucket;
+mod budget;
 mod checks;
 mod doctor;
+mod endpoint;
 mod gc;
 mod grade;
 mod init;
@@ -11,8 +13,11 @@ mod report;
 mod run;
 mod sandbox;
 mod sections;
+mod serving;
 mod show;
 mod status;
+mod submit;
+mod wait;
 
 use clap::{Parser, Subcommand};
 use rollmill_job::{Exit, JobError, command_line};
@@ -37,12 +42,16 @@ enum Command {
     Init(init::Args),
     /// Run all jobs, round after round, on this machine; carries on where it was stopped
     Run(run::Args),
+    /// Run all jobs on a cluster
+    Submit(submit::Args),
     /// Say what is here, what is missing and what to do
     Doctor(doctor::Args),
     /// Turn task sets into candidates
     Synthesize(rollmill_synthesize::Args),
     /// Check candidates in the sandbox; write tasks, secrets and rejections
     Verify(rollmill_verify::Args),
+    /// Serve a checkpoint to workers on other machines, and publish where
+    Endpoint(endpoint::Args),
     /// Let a policy act on tasks
     Rollout(rollmill_rollout::Args),
     /// Grade trajectories
@@ -55,6 +64,10 @@ enum Command {
     Grade(grade::Args),
     /// What this machine can isolate; root file systems for sandboxes
     Sandbox(sandbox::Args),
+    /// Wait until the inputs of a job are there
+    Wait(wait::Args),
+    /// What a run has spent, and whether it may go on
+    Budget(budget::Args),
     /// How far each stage is
     Status(status::Args),
     /// Say what a run no longer needs, and remove it when asked
@@ -94,15 +107,19 @@ async fn dispatch(command: Command) -> Result<Exit, JobError> {
     match command {
         Command::Init(args) => init::run(&args).await,
         Command::Run(args) => run::run(&args).await,
+        Command::Submit(args) => submit::run(&args).await,
         Command::Doctor(args) => doctor::run(&args).await,
         Command::Synthesize(args) => rollmill_synthesize::run(&args).await,
         Command::Verify(args) => rollmill_verify::run(&args).await,
+        Command::Endpoint(args) => endpoint::run(&args).await,
         Command::Rollout(args) => rollmill_rollout::run(&args).await,
         Command::Score(args) => rollmill_score::run(&args).await,
         Command::Train(args) => run::train(&args).await,
         Command::Evaluate(args) => rollmill_evaluate::run(&args).await,
         Command::Grade(args) => grade::run(&args).await,
         Command::Sandbox(args) => sandbox::run(&args).await,
+        Command::Wait(args) => wait::run(&args).await,
+        Command::Budget(args) => budget::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,
         Command::Report(args) => report::run(&args).await,

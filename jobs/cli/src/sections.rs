@@ -63,5 +63,7 @@ pub fn check(config: &Config) -> Result<(), JobError> {
         return Err(JobError::Config { place: "[verify]".into(), reason: reason.into() });
     }
     config.section::<rollmill_evaluate::EvaluateConfig>("evaluate")?;
+    config.section::<rollmill_job::budget::Budget>("budget")?;
+    config.section::<rollmill_submit::ClusterSettings>("cluster")?.check()?;
     Ok(())
 }

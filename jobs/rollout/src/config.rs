@@ -21,6 +21,9 @@ pub struct RolloutConfig {
     pub rotate: bool,
     /// Tasks per shard.
     pub shard_tasks: usize,
+    /// How many rounds older than the newest the policy of a round of training may be, so that a cluster can sample the next
+    /// round while this one trains. 0 is strict.
+    pub max_lag: u32,
     /// How the policy acts.
     pub act: ActConfig,
     /// Sets to evaluate on.
@@ -38,6 +41,7 @@ impl Default for RolloutConfig {
             tasks: None,
             rotate: true,
             shard_tasks: 16,
+            max_lag: 0,
             act: ActConfig::default(),
             sets: vec![RolloutSet::default()],
             call_seconds: 2.0,

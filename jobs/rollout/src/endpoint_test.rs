@@ -1,6 +1,7 @@
 //! Which sets an endpoint with wrong log-probs may be used for, from the flags to the exit code. No model: logits are
 //! known.
 
+use crate::discover::Address;
 use crate::job::Rollout;
 use crate::{Args, RolloutConfig, TRAIN};
 use axum::extract::State;
@@ -9,7 +10,7 @@ use axum::{Json, Router};
 use clap::Parser;
 use rollmill_job::checkpoint::{self, ACTOR, Draft, Manifest};
 use rollmill_job::config::Config;
-use rollmill_job::{Exit, JobError, Run};
+use rollmill_job::{Exit, JobError, Plan, PlanDraft, Run, Stage, service};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +93,8 @@ async fn open(
     set.temperature = temperature.unwrap_or(set.temperature);
     let flags = ["rollout", "--run", "unused", "--round", "1", "--endpoint", url, "--split", &set.name];
     let args = Command::try_parse_from(flags).unwrap().args;
-    Rollout::open(run, config, set, vec![], 1, 0, manifest, &args).await
+    let address = Address { url: url.into(), trusted: false };
+    Rollout::open(run, config, set, vec![], 0, manifest, &address, &args).await
 }
 
 /// The message, where the endpoint is what was refused. A machine without sandboxes opens no job at all, which is no
@@ -152,4 +154,56 @@ async fn an_endpoint_that_goes_away_is_waited_for() {
     let error = super::open(config, &manifest, false, Some(probe)).await.err().unwrap();
     assert_eq!(Exit::from(&error), Exit::Again, "{error}");
     drop(run);
+}
+
+/// Flags of a worker that finds its endpoint in the store.
+fn finding(more: &[&str]) -> Args {
+    let flags = ["rollout", "--run", "unused", "--round", "1", "--endpoint-wait", "0"];
+    Command::try_parse_from(flags.iter().chain(more)).unwrap().args
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_published_endpoint_is_found_tried_and_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, manifest) = run(dir.path()).await;
+    let find = async || crate::discover::address(&run, &manifest, &finding(&[])).await;
+    let nothing = find().await.unwrap_err();
+    assert_eq!(Exit::from(&nothing), Exit::Again);
+    assert!(nothing.to_string().contains("rollmill endpoint --round 0"), "{nothing}");
+    // One was killed and left its record, one serves another checkpoint, one has closed.
+    let publish = async |url: &str| {
+        let run = Run::open(dir.path().join("run").to_str().unwrap()).await.unwrap();
+        let service = service::publish(&run, &manifest, url).await.unwrap();
+        (run, service)
+    };
+    publish("http://127.0.0.1:9").await;
+    let (other, _) = serve(&Manifest { step: 7, ..manifest.clone() }, true, true).await;
+    publish(&other).await;
+    let (url, _) = serve(&manifest, true, true).await;
+    let (closer, closed) = publish(&url).await;
+    service::close(&closer, &closed).await.unwrap();
+    assert_eq!(Exit::from(&find().await.unwrap_err()), Exit::Again);
+    publish(&url).await;
+    assert_eq!(find().await.unwrap(), Address { url, trusted: true });
+    let given = crate::discover::address(&run, &manifest, &finding(&["--endpoint", "http://given"])).await;
+    assert_eq!(given.unwrap(), Address { url: "http://given".into(), trusted: false });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_plan_pins_the_policy_of_a_round_that_lags() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, manifest) = run(dir.path()).await;
+    let train = RolloutConfig::default().set(TRAIN).unwrap();
+    let args = |more: &[&str]| Args { round: 3, ..finding(more) };
+    let policy = async |more: &[&str], lag| crate::discover::policy_round(&run, &train, &args(more), lag).await;
+    assert_eq!(policy(&[], 1).await.unwrap(), 2, "the newest, unless told otherwise");
+    assert_eq!(policy(&["--policy-round", "1"], 1).await.unwrap(), 1);
+    for (round, lag) in [("1", 0), ("3", 1), ("0", 1)] {
+        let error = policy(&["--policy-round", round], lag).await.unwrap_err();
+        assert_eq!(Exit::from(&error), Exit::Usage, "{error}");
+    }
+    let draft =
+        PlanDraft { keys: vec!["a.0".into()], shard_size: 1, inputs: vec![manifest.input()], ..PlanDraft::default() };
+    Plan::ensure(&run, &Stage::rollout(TRAIN, 3), draft).await.unwrap();
+    assert_eq!(policy(&[], 3).await.unwrap(), 0, "the plan's");
 }

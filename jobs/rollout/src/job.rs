@@ -1,6 +1,7 @@
 //! The job side of a rollout: one key, one trajectory.
 
 use crate::act::{ActConfig, ActError, Acted, act};
+use crate::discover::Address;
 use crate::ready::Ready;
 use crate::tester::VisibleTests;
 use crate::{Args, RolloutConfig, RolloutSet, endpoint};
@@ -15,6 +16,7 @@ use rollmill_sandbox::Sandbox;
 use rollmill_schema::{StepRow, Task, Trajectory};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -34,6 +36,8 @@ pub struct Rollout {
     places: Arc<Semaphore>,
     tasks: HashMap<String, Ready>,
     concurrency: usize,
+    /// Tokens sampled by this worker.
+    sampled: AtomicU64,
 }
 
 impl Rollout {
@@ -44,21 +48,21 @@ impl Rollout {
         config: RolloutConfig,
         set: RolloutSet,
         tasks: Vec<Task>,
-        round: u32,
         policy_round: u32,
         manifest: &Manifest,
+        address: &Address,
         args: &Args,
     ) -> Result<Rollout, JobError> {
         let (tokenizer, chat) = tokenizer(run, manifest).await?;
         let endpoint_config = EndpointConfig {
-            url: args.endpoint.clone(),
+            url: address.url.clone(),
             api_key_env: args.endpoint_key_env.clone(),
             concurrency: args.concurrency.max(1),
             vocab_size: Some(tokenizer.vocab_size()),
             ..EndpointConfig::default()
         };
         let probe = endpoint::probe_for(&set, &tokenizer).map_err(|e| bad_checkpoint(manifest, e.to_string()))?;
-        let (endpoint, health) = endpoint::open(endpoint_config, manifest, args.trust_endpoint, probe).await?;
+        let (endpoint, health) = endpoint::open(endpoint_config, manifest, address.trusted, probe).await?;
         let mut act = ActConfig { temperature: set.temperature, top_p: set.top_p, ..config.act.clone() };
         act.context = health.context.map_or(act.context, |served| act.context.min(served));
         let sandbox = rollmill_backend::open(run, config.floor)?;
@@ -68,7 +72,7 @@ impl Rollout {
             run: run.clone(),
             act,
             set,
-            round,
+            round: args.round,
             policy_round,
             checkpoint: manifest.id(),
             policy: health.model.unwrap_or_default(),
@@ -82,6 +86,7 @@ impl Rollout {
                 .map(|t| Ok((t.task_id.clone(), Ready::of(t, &options)?)))
                 .collect::<Result<_, JobError>>()?,
             concurrency: args.concurrency.max(1),
+            sampled: AtomicU64::new(0),
         })
     }
 
@@ -146,7 +151,10 @@ impl Job for Rollout {
         let seed = blank.provenance.seed as u64;
         let acted = act(&self.endpoint, &self.tokenizer, &self.chat, &self.act, &task, seed, &tester).await;
         match acted {
-            Ok(acted) => Ok(filled(blank, acted, &ready.file)),
+            Ok(acted) => {
+                self.sampled.fetch_add(acted.sampled_tokens as u64, Ordering::Relaxed);
+                Ok(filled(blank, acted, &ready.file))
+            }
             // The client has already retried with back-off. If the endpoint answers otherwise, this item is the poison.
             Err(ActError::Endpoint(e)) if e.is_transient() => match self.endpoint.health().await {
                 Ok(_) => Err(ItemError::Retry(e.to_string())),
@@ -163,6 +171,10 @@ impl Job for Rollout {
 
     fn concurrency(&self) -> usize {
         self.concurrency
+    }
+
+    fn tokens(&self) -> u64 {
+        self.sampled.load(Ordering::Relaxed)
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub mod act;
 mod config;
+mod discover;
 mod endpoint;
 mod job;
 #[cfg(test)]
@@ -36,9 +37,15 @@ pub struct Args {
     /// `train`, or the name of a set in [[rollout.sets]]
     #[arg(long, default_value = TRAIN)]
     split: String,
-    /// Address of the policy endpoint
+    /// Act with the checkpoint of this round: up to `max_lag` rounds older than the newest there can be
+    #[arg(long, value_name = "ROUND")]
+    policy_round: Option<u32>,
+    /// Address of the policy endpoint (default: one that `rollmill endpoint` published in the store)
     #[arg(long, env = env::ENDPOINT)]
-    endpoint: String,
+    endpoint: Option<String>,
+    /// Seconds to wait for a published endpoint
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    endpoint_wait: u64,
     /// Name of the variable that holds the endpoint's key
     #[arg(long, value_name = "NAME")]
     endpoint_key_env: Option<String>,
@@ -59,7 +66,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         let reason = "rounds of training start at 1; round 0 is the base model, which evaluation sets can use".into();
         return Err(JobError::Config { place: "--round".into(), reason });
     }
-    let policy_round = if set.name == TRAIN { args.round - 1 } else { args.round };
+    let policy_round = discover::policy_round(&run, &set, args, config.max_lag).await?;
     let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {policy_round}") };
     let manifest = checkpoint::last_of_round(&run, policy_round).await?.ok_or_else(absent)?;
     let (tasks, input) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
@@ -82,6 +89,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         settings: serde_json::json!({ "temperature": set.temperature, "top_p": set.top_p }),
     };
     let plan = Plan::ensure(&run, &stage, draft).await?;
-    let job = Rollout::open(&run, config, set, tasks, args.round, policy_round, &manifest, args).await?;
+    let address = discover::address(&run, &manifest, args).await?;
+    let job = Rollout::open(&run, config, set, tasks, policy_round, &manifest, &address, args).await?;
     Ok(Exit::from(&work(&run, &stage, &plan, &job, WorkerOptions::from(&args.run)).await?))
 }

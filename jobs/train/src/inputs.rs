@@ -3,7 +3,7 @@
 //! Must hold: a row is trained on only if its log-probs are those of the distribution it was sampled from.
 
 use rollmill_job::checkpoint::{self, Manifest};
-use rollmill_job::{InputRef, JobError, Run, Stage, seal};
+use rollmill_job::{InputRef, JobError, Plan, Run, Stage, seal};
 use rollmill_schema::{Reward, Trajectory};
 use rollmill_train::{Experience, Metrics, TrainConfig};
 use std::collections::HashMap;
@@ -37,7 +37,13 @@ pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig
     let mut temperature = None;
     for sampled_in in round.saturating_sub(config.max_age).max(1)..=round {
         let version = run.score_version()?;
-        let sampler = sampler(run, sampled_in, round, policy).await?;
+        let sampler = sampler(run, sampled_in, policy).await?;
+        let age = policy.round - sampler.round;
+        if age > config.max_age {
+            // With a lag, rows of an earlier round may be older than that round is.
+            too_old(sampled_in, round, &sampler, config.max_age)?;
+            continue;
+        }
         let (trajectories, _) = seal::read_sealed::<Trajectory>(run, &Stage::rollout("train", sampled_in)).await?;
         let (rewards, input) = seal::read_sealed::<Reward>(run, &Stage::score(&version, "train", sampled_in)).await?;
         read.inputs.push(input);
@@ -45,7 +51,7 @@ pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig
         for t in &trajectories {
             check(t, &sampler, *temperature.get_or_insert(t.temperature))?;
             let reward = rewards.get(t.trajectory_id.as_str()).and_then(|r| r.total);
-            facts.add(t, round - sampled_in);
+            facts.add(t, age);
             let mut experience = experience(t, reward);
             if sampled_in < round {
                 // Samples of different policies are no group.
@@ -60,13 +66,27 @@ pub async fn read(run: &Run, round: u32, policy: &Manifest, config: &TrainConfig
     Ok(read)
 }
 
-/// The checkpoint that must have sampled the rows of round `sampled_in`.
-async fn sampler(run: &Run, sampled_in: u32, round: u32, policy: &Manifest) -> Result<Manifest, JobError> {
-    if sampled_in == round {
+/// The checkpoint that sampled the rows of round `sampled_in`: what their plan rests on, else that of the round before.
+async fn sampler(run: &Run, sampled_in: u32, policy: &Manifest) -> Result<Manifest, JobError> {
+    let plan = Plan::read(run, &Stage::rollout("train", sampled_in)).await?;
+    let round = plan.as_ref().and_then(checkpoint::pinned).unwrap_or(sampled_in - 1);
+    if round >= policy.round {
         return Ok(policy.clone());
     }
-    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {}", sampled_in - 1) };
-    checkpoint::last_of_round(run, sampled_in - 1).await?.ok_or_else(absent)
+    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {round}") };
+    checkpoint::last_of_round(run, round).await?.ok_or_else(absent)
+}
+
+/// Without the rows of its own round there is nothing to learn.
+fn too_old(sampled_in: u32, round: u32, sampler: &Manifest, max_age: u32) -> Result<(), JobError> {
+    if sampled_in < round {
+        return Ok(());
+    }
+    let reason = format!(
+        "round {round} was sampled by the policy of round {}, which is older than max_age = {max_age} allows: raise it (it needs an off_policy), or lower [rollout] max_lag",
+        sampler.round
+    );
+    Err(JobError::Config { place: "[train]".into(), reason })
 }
 
 /// Refuses rows that another policy sampled, or from another distribution than is trained.

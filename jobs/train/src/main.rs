@@ -58,12 +58,13 @@ fn main() -> Exit {
 
 async fn train(cli: &Cli) -> Result<Exit, JobError> {
     if let Some(file) = &cli.check {
-        let config = Config::read(file)?;
-        stage::imitation(&config)?;
-        let config: TrainConfig = config.section("train")?;
+        let parsed = Config::read(file)?;
+        stage::imitation(&parsed)?;
+        let config: TrainConfig = parsed.section("train")?;
         let refused =
             |e: TrainError| JobError::Config { place: format!("{} [train]", file.display()), reason: e.to_string() };
-        return config.validate().map(|()| Exit::Complete).map_err(refused);
+        config.validate().map_err(refused)?;
+        return lag_fits(&parsed, &config).map(|()| Exit::Complete);
     }
     let mut run = Run::open(cli.run.as_deref().unwrap_or_default()).await?;
     run.drain = Drain::on_signals()
@@ -76,4 +77,22 @@ async fn train(cli: &Cli) -> Result<Exit, JobError> {
     let work = tokio::task::spawn_blocking(move || Session::new(run, round, handle).train());
     // A panic is a bug and must end with 101, which it does where it is resumed.
     work.await.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()))
+}
+
+/// Refuses rounds that would be sampled by a policy too old to be trained on.
+fn lag_fits(parsed: &Config, config: &TrainConfig) -> Result<(), JobError> {
+    /// The part of `[rollout]` that matters here; the rest is its own job's.
+    #[derive(serde::Deserialize)]
+    struct Rollout {
+        #[serde(default)]
+        max_lag: u32,
+    }
+    let lag = parsed.section::<Rollout>("rollout")?.max_lag;
+    if lag <= config.max_age {
+        return Ok(());
+    }
+    let reason = format!(
+        "max_lag = {lag} needs [train] max_age of at least {lag}, with an off_policy: rows would be older than may be trained on"
+    );
+    Err(JobError::Config { place: "[rollout]".into(), reason })
 }

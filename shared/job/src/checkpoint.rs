@@ -3,7 +3,7 @@
 //! Losing the manifest's create means that another trainer is alive: stop, exit 11.
 
 use crate::gc::Retired;
-use crate::{InputRef, JobError, Run};
+use crate::{InputRef, JobError, Plan, Run};
 use rollmill_schema::Metric;
 use rollmill_store::{Entry, Key, Nonce};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,12 @@ pub struct Manifest {
     pub seconds: f64,
     /// Peak memory of the attempt.
     pub peak_memory_bytes: u64,
+    /// Cores the trainer had.
+    #[serde(default)]
+    pub cores: f64,
+    /// GPUs it had.
+    #[serde(default)]
+    pub gpus: u32,
 }
 
 /// Folder of the policy inside a checkpoint: an HF model folder.
@@ -67,6 +73,11 @@ impl Manifest {
     pub(crate) fn file_key(&self, name: &str) -> Result<Key, JobError> {
         Ok(Key::new(format!("checkpoints/round-{:04}/step-{:06}/{}/{name}", self.round, self.step, self.attempt))?)
     }
+}
+
+/// The round whose checkpoint a plan rests on; none if it rests on none.
+pub fn pinned(plan: &Plan) -> Option<u32> {
+    plan.inputs.iter().find_map(|input| input.stage.strip_prefix("checkpoint/round-")?.parse().ok())
 }
 
 fn manifest_folder(round: u32) -> Result<Key, JobError> {
@@ -109,6 +120,8 @@ pub async fn commit(run: &Run, folder: &Path, draft: Draft) -> Result<Manifest, 
         metrics: draft.metrics,
         seconds: draft.seconds,
         peak_memory_bytes: crate::peak_memory_bytes(),
+        cores: crate::budget::cores(),
+        gpus: crate::budget::gpus(),
     };
     for (name, path) in files_below(folder)? {
         run.blobs.upload(&manifest.file_key(&name)?, &path).await?;

@@ -9,8 +9,10 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The section that is no part of the experiment.
+/// Settings of commands.
 const OPERATIONS: &str = "operations";
+/// Sections that are no part of the experiment.
+const OPERATIONAL: [&str; 3] = [OPERATIONS, "cluster", "budget"];
 
 /// Settings that may change at any time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +63,21 @@ impl Default for Operations {
     }
 }
 
+impl Operations {
+    /// The flags by which a job of the frame is told of them.
+    pub fn flags(&self) -> Vec<String> {
+        let flag = |name: &str, value: String| [format!("--{name}"), value];
+        [
+            flag("lease-seconds", self.lease_seconds.to_string()),
+            flag("chunk-items", self.chunk_items.to_string()),
+            flag("chunk-seconds", self.chunk_seconds.to_string()),
+            flag("item-tries", self.item_tries.to_string()),
+            flag("sandbox", self.sandbox.to_string()),
+        ]
+        .concat()
+    }
+}
+
 /// A parsed configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -105,11 +122,12 @@ impl Config {
 
     /// Refuses sections that no job has.
     pub fn check_sections(&self, known: &[&str]) -> Result<(), JobError> {
-        match self.table.keys().find(|k| *k != OPERATIONS && !known.contains(&k.as_str())) {
+        let known = [known, &OPERATIONAL].concat();
+        match self.table.keys().find(|k| !known.contains(&k.as_str())) {
             None => Ok(()),
             Some(k) => Err(JobError::Config {
                 place: self.place.clone(),
-                reason: format!("unknown section [{k}]; known are {} and operations", known.join(", ")),
+                reason: format!("unknown section [{k}]; known are {}", known.join(", ")),
             }),
         }
     }
@@ -117,7 +135,7 @@ impl Config {
     /// What defines the experiment, as TOML text.
     pub fn experiment(&self) -> String {
         let mut table = self.table.clone();
-        table.remove(OPERATIONS);
+        table.retain(|name, _| !OPERATIONAL.contains(&name));
         table.to_string()
     }
 
@@ -160,7 +178,7 @@ fn flatten(prefix: &str, value: &Value, visit: &mut impl FnMut(String, String)) 
         Value::Table(table) => {
             for (k, v) in table {
                 let name = if prefix.is_empty() { k.clone() } else { format!("{prefix}.{k}") };
-                if name != OPERATIONS {
+                if !OPERATIONAL.contains(&name.as_str()) {
                     flatten(&name, v, visit);
                 }
             }

@@ -10,6 +10,12 @@ pub const ENDPOINT: &str = "ROLLMILL_ENDPOINT";
 pub const SANDBOX: &str = "ROLLMILL_SANDBOX";
 /// The shard of a worker in a Slurm array.
 pub const SLURM_ARRAY_TASK_ID: &str = "SLURM_ARRAY_TASK_ID";
+/// Cores Slurm gave each task.
+pub const SLURM_CPUS_PER_TASK: &str = "SLURM_CPUS_PER_TASK";
+/// Cores of this process, for the budget.
+pub const CORES: &str = "ROLLMILL_CORES";
+/// GPUs of this process, for the budget.
+pub const GPUS: &str = "ROLLMILL_GPUS";
 /// The shard of a pod of a Kubernetes Indexed Job.
 pub const JOB_COMPLETION_INDEX: &str = "JOB_COMPLETION_INDEX";
 /// The shard of a child of an AWS Batch array job.

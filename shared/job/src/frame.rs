@@ -26,13 +26,15 @@ pub enum Outcome {
 pub struct WorkerOptions {
     /// Only this shard.
     pub shard: Option<u32>,
+    /// With a shard: every so many-th after it too, for arrays that have fewer elements than there are shards. 0: none.
+    pub fold: u32,
     /// Leave instead of waiting for shards that others hold.
     pub no_wait: bool,
 }
 
 impl From<&RunArgs> for WorkerOptions {
     fn from(args: &RunArgs) -> WorkerOptions {
-        WorkerOptions { shard: args.shard.or_else(env::scheduled_shard), no_wait: args.no_wait }
+        WorkerOptions { shard: args.shard.or_else(env::scheduled_shard), fold: args.fold, no_wait: args.no_wait }
     }
 }
 
@@ -57,7 +59,7 @@ pub async fn work<J: Job>(
     let held = HashMap::new();
     let mut worker = Worker { run, stage, plan, job, progress, leases, board, held, ttl, worked: false };
     let outcome = match options.shard {
-        Some(shard) => worker.one(shard, options.no_wait).await?,
+        Some(first) => worker.given(first, options.fold, options.no_wait).await?,
         None => worker.all(options.no_wait).await?,
     };
     let worked = worker.worked;
@@ -66,7 +68,8 @@ pub async fn work<J: Job>(
     }
     if worked {
         let seconds = (run.clock.monotonic() - started).as_secs_f64();
-        report::write(run, stage, &StageReport::of(run, plan.items(), seconds)).await?;
+        let spent = StageReport { tokens: job.tokens(), ..StageReport::of(&run.attempt, plan.items(), seconds) };
+        report::write(run, stage, &spent).await?;
     }
     Ok(outcome)
 }
@@ -149,16 +152,33 @@ impl<J: Job> Worker<'_, J> {
         }
     }
 
-    /// One given shard; a stage that projects is sealed by the last of such workers, for nobody after it has the right to.
+    /// The given shards; a stage that projects is sealed by the last of such workers, for nobody after it has the right to.
+    async fn given(&mut self, first: u32, fold: u32, no_wait: bool) -> Result<Outcome, JobError> {
+        let step = if fold == 0 { usize::MAX } else { fold as usize };
+        let mut elsewhere = false;
+        for shard in (first as usize..self.plan.shards.len()).step_by(step) {
+            match self.one(shard as u32, no_wait).await? {
+                Outcome::Complete => {}
+                Outcome::Elsewhere => elsewhere = true,
+                Outcome::Drained => return Ok(Outcome::Drained),
+            }
+        }
+        if elsewhere {
+            return Ok(Outcome::Elsewhere);
+        }
+        if !self.job.tables().is_empty() && self.board.open_blocks().await?.is_empty() {
+            self.seal().await?;
+        }
+        Ok(Outcome::Complete)
+    }
+
+    /// One given shard, waited for while another has it.
     async fn one(&mut self, shard: u32, no_wait: bool) -> Result<Outcome, JobError> {
         let mut patience = Patience::new(self.run);
-        if shard as usize >= self.plan.shards.len() {
-            return Ok(Outcome::Complete);
-        }
         loop {
             self.board.look(Board::block_of(shard)).await?;
             if self.board.is_done(shard) {
-                break;
+                return Ok(Outcome::Complete);
             }
             if self.run.drain.is_raised() {
                 return Ok(Outcome::Drained);
@@ -171,10 +191,6 @@ impl<J: Job> Worker<'_, J> {
             }
             patience.wait().await;
         }
-        if !self.job.tables().is_empty() && self.board.open_blocks().await?.is_empty() {
-            self.seal().await?;
-        }
-        Ok(Outcome::Complete)
     }
 
     /// Works on `shard` if nobody holds it; whether it did.

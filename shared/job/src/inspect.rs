@@ -5,7 +5,7 @@ mod shards;
 use crate::checkpoint::{self, Manifest};
 use crate::plan::Plan;
 use crate::report::{StageReport, reports};
-use crate::{JobError, Run, layout};
+use crate::{JobError, Run, Stage, layout, seal};
 use rollmill_store::{Entry, Key};
 use serde::Serialize;
 pub use shards::ShardState;
@@ -40,6 +40,32 @@ pub struct StageState {
     pub seconds: f64,
     /// Largest peak memory its workers reported.
     pub peak_memory_bytes: u64,
+}
+
+/// What is left of a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Nobody has planned it.
+    Unplanned,
+    /// These shards have no part yet; of so many.
+    Open(Vec<u32>, u32),
+    /// All parts are there; whoever reads them next seals the stage.
+    Complete(u32),
+    /// It is sealed.
+    Sealed,
+}
+
+/// What is left of one stage: three requests and a listing of its parts.
+pub async fn left(run: &Run, stage: &Stage) -> Result<Left, JobError> {
+    if seal::read(run, stage).await?.is_some() {
+        return Ok(Left::Sealed);
+    }
+    let Some(plan) = Plan::read(run, stage).await? else { return Ok(Left::Unplanned) };
+    let parts = run.blobs.list(&stage.parts()?).await?;
+    let there: BTreeSet<u32> = parts.iter().filter_map(|e| layout::shard_of_part(e.key.file_name())).collect();
+    let shards = plan.shards.len() as u32;
+    let open: Vec<u32> = (0..shards).filter(|shard| !there.contains(shard)).collect();
+    Ok(if open.is_empty() { Left::Complete(shards) } else { Left::Open(open, shards) })
 }
 
 /// All planned stages, by name.

@@ -23,6 +23,11 @@ pub trait Job: Send + Sync {
         1
     }
 
+    /// Tokens that a policy has sampled for it so far, for the budget.
+    fn tokens(&self) -> u64 {
+        0
+    }
+
     /// Names of other tables that follow from a committed part: what [`Job::project`] writes, in its order.
     fn tables(&self) -> &[&'static str] {
         &[]

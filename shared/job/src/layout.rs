@@ -45,6 +45,20 @@ impl Stage {
         )
     }
 
+    /// The stage of that name; none if no job has one of it.
+    pub fn of_name(name: &str) -> Option<Stage> {
+        let parts: Vec<&str> = name.split('/').collect();
+        let round = |text: &str| text.strip_prefix("round-")?.parse::<u32>().ok();
+        match parts.as_slice() {
+            ["synthesize"] => Some(Stage::synthesize()),
+            ["verify"] => Some(Stage::verify()),
+            ["rollout", set, r] => Some(Stage::rollout(set, round(r)?)),
+            ["score", version, set, r] => Some(Stage::score(version, set, round(r)?)),
+            ["evaluate", version, set, r] => Some(Stage::evaluate(version, set, round(r)?)),
+            _ => None,
+        }
+    }
+
     /// The stage's name, such as `rollout/train/round-0001`.
     pub fn name(&self) -> &str {
         &self.name
@@ -114,4 +128,27 @@ pub fn number(file_name: &str) -> Option<u32> {
 /// The number in `part-00017.parquet`.
 pub fn shard_of_part(file_name: &str) -> Option<u32> {
     file_name.strip_prefix("part-")?.strip_suffix(".parquet")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_follows_from_its_name() {
+        for stage in [
+            Stage::synthesize(),
+            Stage::verify(),
+            Stage::rollout("train", 3),
+            Stage::score("v2", "heldout", 12),
+            Stage::evaluate("v1", "heldout", 0),
+        ] {
+            assert_eq!(Stage::of_name(stage.name()), Some(stage));
+        }
+        for wrong in
+            ["", "train", "rollout/train", "rollout/train/3", "score/train/round-0001", "rollout/a/b/round-0001"]
+        {
+            assert_eq!(Stage::of_name(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -9,6 +9,7 @@
 //! What it does not know: what a task, a reward or a model is.
 
 mod board;
+pub mod budget;
 pub mod checkpoint;
 mod chunk;
 pub mod clock;
@@ -31,6 +32,7 @@ mod report;
 mod run;
 mod sandbox_settings;
 pub mod seal;
+pub mod service;
 mod shard;
 mod turn;
 

@@ -1,8 +1,8 @@
 //! What each worker reports of itself: seconds and peak memory, for `status` and the final table.
 
-use crate::{JobError, Run, Stage};
+use crate::{JobError, Run, Stage, budget};
 use futures::future::try_join_all;
-use rollmill_store::Key;
+use rollmill_store::{AttemptId, Key};
 use serde::{Deserialize, Serialize};
 
 /// Reports read at once.
@@ -19,11 +19,28 @@ pub struct StageReport {
     pub seconds: f64,
     /// Its peak memory.
     pub peak_memory_bytes: u64,
+    /// Cores it had.
+    #[serde(default)]
+    pub cores: f64,
+    /// GPUs it had.
+    #[serde(default)]
+    pub gpus: u32,
+    /// Tokens a policy sampled for it.
+    #[serde(default)]
+    pub tokens: u64,
 }
 
 impl StageReport {
-    pub(crate) fn of(run: &Run, items: usize, seconds: f64) -> StageReport {
-        StageReport { attempt: run.attempt.to_string(), items, seconds, peak_memory_bytes: peak_memory_bytes() }
+    pub(crate) fn of(attempt: &AttemptId, items: usize, seconds: f64) -> StageReport {
+        StageReport {
+            attempt: attempt.to_string(),
+            items,
+            seconds,
+            peak_memory_bytes: peak_memory_bytes(),
+            cores: budget::cores(),
+            gpus: budget::gpus(),
+            tokens: 0,
+        }
     }
 }
 
@@ -41,9 +58,9 @@ pub fn peak_memory_of(pid: u32) -> u64 {
 
 /// Reports on something that is no stage, such as an endpoint that ran beside the jobs.
 pub async fn write_report(run: &Run, name: &str, seconds: f64, peak_memory_bytes: u64) -> Result<(), JobError> {
-    let attempt = rollmill_store::AttemptId::fresh();
+    let attempt = AttemptId::fresh();
     let key = Key::new(format!("control/{name}/reports/{attempt}.json"))?;
-    let report = StageReport { attempt: attempt.to_string(), items: 0, seconds, peak_memory_bytes };
+    let report = StageReport { peak_memory_bytes, ..StageReport::of(&attempt, 0, seconds) };
     run.record(&key, report).await.map(|_| ())
 }
 

@@ -33,6 +33,9 @@ pub struct RunArgs {
     /// Work on this shard only (default: the scheduler's array index, else any free shard)
     #[arg(long)]
     pub shard: Option<u32>,
+    /// With a shard: work on every Nth after it too, as an array of N elements does that is shorter than the plan
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub fold: u32,
     /// Leave with exit 11 instead of waiting for shards that other workers hold
     #[arg(long)]
     pub no_wait: bool,

@@ -109,12 +109,40 @@ async fn single_shard_workers_leave_the_seal_to_the_next_planner() {
     let run = run_in(&dir).await;
     let plan = Plan::ensure(&run, &stage, draft(10)).await.unwrap();
     for shard in [1, 0, 7] {
-        let only = WorkerOptions { shard: Some(shard), no_wait: true };
+        let only = WorkerOptions { shard: Some(shard), no_wait: true, ..WorkerOptions::default() };
         assert_eq!(work(&run, &stage, &plan, &Toy::default(), only).await.unwrap(), Outcome::Complete);
     }
     assert!(seal::read(&run, &stage).await.unwrap().is_none());
     assert_eq!(rows(&run, &stage).await.len(), 10);
     assert!(seal::read(&run, &stage).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folded_arrays_do_every_shard_once_whatever_their_length() {
+    for elements in [1, 2, 3, 9] {
+        let dir = tempfile::tempdir().unwrap();
+        let stage = Stage::evaluate("v1", "t", 0);
+        let run = run_in(&dir).await;
+        let plan = Plan::ensure(&run, &stage, draft(23)).await.unwrap();
+        for element in 0..elements {
+            let toy = Toy::default();
+            let options = WorkerOptions { shard: Some(element), fold: elements, no_wait: true };
+            assert_eq!(work(&run, &stage, &plan, &toy, options).await.unwrap(), Outcome::Complete);
+            let parts = run_parts(&dir);
+            let mine = (0..plan.shards.len() as u32).filter(|shard| shard % elements <= element);
+            assert_eq!(parts, mine.collect::<Vec<_>>(), "element {element} of {elements}");
+        }
+        assert_eq!(rows(&run, &stage).await, draft(23).keys);
+    }
+}
+
+/// Shards that have a part.
+fn run_parts(dir: &tempfile::TempDir) -> Vec<u32> {
+    let folder = dir.path().join("tables/metrics/evaluate/v1/t/round-0000");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut shards: Vec<u32> = names.filter_map(|n| rollmill_job::layout::shard_of_part(n.to_str().unwrap())).collect();
+    shards.sort_unstable();
+    shards
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,7 +52,7 @@ pub async fn measure(shards: usize, workers: usize) -> Result<Cost, JobError> {
             tokio::time::sleep(Duration::from_millis(worker * 7919 % 60_000)).await;
             // As jobs do: each worker reads the frozen plan. Decoding it ten thousand times would only heat this machine.
             let _ = cloud.get(&actors::stage().plan()?).await?;
-            work(&run, &actors::stage(), &plan, &toy, WorkerOptions { shard: None, no_wait: false }).await
+            work(&run, &actors::stage(), &plan, &toy, WorkerOptions::default()).await
         }));
     }
     for task in tasks {

@@ -27,7 +27,7 @@ async fn unsealed() -> Arc<World> {
     let run = actors::open(Line::new(&world, None), 7, 0.0).await.unwrap();
     let plan = rollmill_job::Plan::ensure(&run, &actors::stage(), actors::draft(3, 1)).await.unwrap();
     for shard in 0..3 {
-        let only = WorkerOptions { shard: Some(shard), no_wait: true };
+        let only = WorkerOptions { shard: Some(shard), no_wait: true, ..WorkerOptions::default() };
         let toy = actors::Toy::default();
         assert_eq!(work(&run, &actors::stage(), &plan, &toy, only).await.unwrap(), Outcome::Complete);
     }

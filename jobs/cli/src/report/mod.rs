@@ -3,25 +3,52 @@
 
 mod compare;
 mod cost;
+mod curves;
+mod picture;
 
 use rollmill_job::{Exit, JobError, Run, Stage, env, inspect, seal};
 use rollmill_rollout::{RolloutConfig, TRAIN};
 use rollmill_schema::{Rejection, Reward, Trajectory};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Flags.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example:\n  rollmill report --run runs/demo")]
+#[command(after_help = "Examples:\n  rollmill report --run runs/demo\n  \
+    rollmill report --run runs/learn-ppo --beside runs/learn-grpo --curves curves.svg")]
 pub struct Args {
     /// The run
     #[arg(long, env = env::RUN, value_name = "URI")]
     run: String,
+    /// Draw what was measured round by round into this SVG file, instead of printing
+    #[arg(long, value_name = "FILE")]
+    curves: Option<PathBuf>,
+    /// Another run to draw beside it; may be given more than once
+    #[arg(long, value_name = "URI", requires = "curves")]
+    beside: Vec<String>,
 }
 
 /// Runs the command.
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
-    print(&Run::open(&args.run).await?).await?;
+    match &args.curves {
+        Some(file) => draw(args, file).await?,
+        None => print(&Run::open(&args.run).await?).await?,
+    }
     Ok(Exit::Complete)
+}
+
+async fn draw(args: &Args, file: &Path) -> Result<(), JobError> {
+    let failed = |reason: String| JobError::Config { place: file.display().to_string(), reason };
+    let mut runs = Vec::new();
+    for address in std::iter::once(&args.run).chain(&args.beside) {
+        let name = address.trim_end_matches('/').rsplit('/').next().unwrap_or(address);
+        runs.push((name.to_string(), curves::read(&Run::open(address).await?).await?));
+    }
+    if runs.iter().all(|(_, curves)| curves.is_empty()) {
+        return Err(failed("nothing was measured yet: run at least one evaluation or one round".into()));
+    }
+    let svg = picture::draw(&runs).map_err(|e| failed(format!("cannot be drawn ({e})")))?;
+    std::fs::write(file, svg).map_err(|e| failed(format!("cannot be written ({e})")))
 }
 
 /// One finished rollout of a set in a round, graded.

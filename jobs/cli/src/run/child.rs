@@ -24,10 +24,7 @@ impl Children {
         let program = std::env::current_exe().map_err(|e| not_started(Path::new("rollmill"), &e))?;
         let mut command = Command::new(&program);
         command.args(args).arg("--run").arg(&self.address);
-        let o = &self.operations;
-        command.args(["--lease-seconds", &o.lease_seconds.to_string(), "--chunk-items", &o.chunk_items.to_string()]);
-        command.args(["--chunk-seconds", &o.chunk_seconds.to_string(), "--item-tries", &o.item_tries.to_string()]);
-        command.args(["--sandbox", &o.sandbox.to_string()]);
+        command.args(self.operations.flags());
         self.wait(&program, &mut command, args.first().copied().unwrap_or("job")).await
     }
 

@@ -4,8 +4,11 @@
 mod child;
 mod serve;
 
+pub use child::{program, terminate};
+
 use crate::{init, report, sections};
 use child::Children;
+use rollmill_job::budget::Budget;
 use rollmill_job::gc::{self, GcOptions};
 use rollmill_job::{Drain, Exit, JobError, Run, Stage, checkpoint, env, seal};
 use rollmill_rollout::{RolloutConfig, TRAIN, When};
@@ -88,6 +91,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         children: Children::new(&run, run.drain.clone()),
         rounds: args.rounds.unwrap_or(run.operations.rounds),
         trust_endpoint: args.trust_endpoint,
+        budget: file.section("budget")?,
         run,
     };
     let done = pipeline.all().await;
@@ -123,6 +127,7 @@ struct Pipeline {
     children: Children,
     rounds: u32,
     trust_endpoint: bool,
+    budget: Budget,
 }
 
 impl Pipeline {
@@ -139,6 +144,7 @@ impl Pipeline {
                 Some(manifest) => checkpoint::project_metrics(&self.run, &manifest).await?,
                 None if self.run.drain.is_raised() => return Err(Ended::Exit(Exit::Again)),
                 None => {
+                    self.budget.check_run(&self.run).await?;
                     // The trainer needs the memory and the cores.
                     self.server.stop(&self.run).await;
                     let threads = self.run.operations.threads;
@@ -223,6 +229,7 @@ impl Pipeline {
         if self.run.drain.is_raised() {
             return Err(Ended::Exit(Exit::Again));
         }
+        self.budget.check_run(&self.run).await?;
         done(self.children.job(args).await?)
     }
 }

@@ -50,11 +50,6 @@ pub fn aggregate(losses: &Tensor, weights: &Tensor) -> Tensor {
     (losses * weights).sum(Kind::Float)
 }
 
-/// The elements where `mask` is true, flat and row by row. Masks select, they do not multiply: 0·Inf is NaN.
-pub fn select(values: &Tensor, mask: &Tensor) -> Tensor {
-    values.masked_select(mask)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::assert_close;

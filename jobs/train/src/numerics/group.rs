@@ -43,8 +43,9 @@ mod tests {
         assert_close(&group_relative(&rewards, FLOOR), &[1.5, -0.5, -0.5, -0.5]);
         assert_close(&group_relative(&known(&[0.7]), FLOOR), &[0.]);
         assert_close(&group_relative(&known(&[0.3; 4]), FLOOR), &[0.; 4]);
-        let population = 0.75 / (3.0f64 / 16.0).sqrt();
-        assert!((population - 1.5).abs() > 0.1);
+        let (mean, n): (f64, f64) = (0.25, 4.0);
+        let population: Vec<f64> = [1., 0., 0., 0.].iter().map(|r| (r - mean) / (0.75 / n).sqrt()).collect();
+        assert!(population.iter().zip(group_relative(&rewards, FLOOR)).all(|(p, got)| (p - got).abs() > 0.05));
     }
 
     #[test] // row 10b; without the floor they are ±.707

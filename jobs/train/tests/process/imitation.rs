@@ -49,8 +49,14 @@ fn the_first_round_starts_from_what_was_imitated() {
     setting.sample(1);
     let out = setting.train(1);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let kl = setting.manifests(1).last().unwrap().metrics.iter().find(|m| m.name == "train/kl_reference").is_some();
-    assert!(kl, "the first round measures its KL");
+    // The KL is measured against what was imitated: the same rows have another one beside the model before that.
+    let kl = |setting: &Setting| {
+        let manifests = setting.manifests(1);
+        manifests[0].metrics.iter().find(|m| m.name == "train/kl_reference" && m.step == 1).unwrap().value.unwrap()
+    };
+    let plain = Setting::new("algorithm = \"grpo\"\nactor_lr = 1e-3");
+    assert_eq!(plain.train(1).status.code(), Some(0));
+    assert!((kl(&setting) - kl(&plain)).abs() > 1e-3, "{} and {}", kl(&setting), kl(&plain));
 }
 
 #[test]

@@ -44,17 +44,21 @@ fn nothing_that_passes_is_a_round_of_no_steps() {
 
 #[test]
 fn every_algorithm_follows_every_other() {
-    let setting = Setting::new(&format!("{TRAIN}algorithm = \"ppo\"\npassing_reward = 0.5\n"));
-    for algorithm in ["sft", "grpo", "rloo", "dpo", "reward-model"] {
-        let other = Setting::new(&format!("{TRAIN}algorithm = \"{algorithm}\"\npassing_reward = 0.5\n"));
-        let out = other.train(1);
-        assert_eq!(out.status.code(), Some(0), "{algorithm}: {}", stderr(&out));
-        let files = other.files(1);
-        assert_eq!(files.contains_key("critic/value_head.safetensors"), algorithm == "reward-model", "{algorithm}");
-        other.sample(2);
-        assert_eq!(other.train(2).status.code(), Some(0), "{algorithm} goes on");
+    const ALL: [&str; 6] = ["ppo", "sft", "grpo", "rloo", "dpo", "reward-model"];
+    let by = |algorithm: &str| format!("{TRAIN}algorithm = \"{algorithm}\"\npassing_reward = 0.5\n");
+    for first in ALL {
+        let parent = Setting::new(&by(first));
+        let out = parent.train(1);
+        assert_eq!(out.status.code(), Some(0), "{first}: {}", stderr(&out));
+        for next in ALL {
+            let fork = parent.fork(&by(next), 2);
+            fork.sample(2);
+            let out = fork.train(2);
+            assert_eq!(out.status.code(), Some(0), "{next} after {first}: {}", stderr(&out));
+            let has_head = fork.files(2).contains_key("critic/value_head.safetensors");
+            assert_eq!(has_head, ["ppo", "reward-model"].contains(&next), "{next} after {first}");
+        }
     }
-    assert_eq!(setting.train(1).status.code(), Some(0));
 }
 
 #[test]
@@ -72,4 +76,28 @@ fn old_rows_are_used_within_their_age() {
         "two rounds of eleven, half a round old"
     );
     assert!(value("train/importance_max") <= 2.0);
+}
+
+#[test]
+fn rows_of_a_policy_that_lags_are_trained_on_within_their_age() {
+    let strict = Setting::new(TRAIN);
+    assert_eq!(strict.train(1).status.code(), Some(0));
+    strict.sample_with(2, 0);
+    let out = strict.train(2);
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(last_line(&out).contains("policy of round 0") && last_line(&out).contains("max_lag"), "{}", stderr(&out));
+
+    let lagging = Setting::new(&format!("{TRAIN}max_age = 1\noff_policy = {{ kind = \"truncated\", cap = 2.0 }}\n"));
+    assert_eq!(lagging.train(1).status.code(), Some(0));
+    for round in [2, 3] {
+        lagging.sample_with(round, round - 2);
+        let out = lagging.train(round);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let manifests = lagging.manifests(round);
+        let value =
+            |name: &str| manifests.last().unwrap().metrics.iter().find(|m| m.name == name).unwrap().value.unwrap();
+        // Round 2 may use round 1 again, whose policy is one behind too; round 3 may not use round 2, whose policy is two behind.
+        let rows = if round == 2 { 22.0 } else { 11.0 };
+        assert_eq!((value("train/trajectories"), value("train/age")), (rows, 1.0), "round {round}");
+    }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rollmill_job::checkpoint::{self, ACTOR, Draft, Manifest};
 use rollmill_job::config::Config;
-use rollmill_job::{ItemError, Job, Plan, PlanDraft, Run, Stage, WorkerOptions, work};
+use rollmill_job::{InputRef, ItemError, Job, Plan, PlanDraft, Run, Stage, WorkerOptions, work};
 use rollmill_model::{Decoder, ModelConfig, sampling};
 use rollmill_schema::{Reward, Row, Trajectory};
 use std::collections::{BTreeMap, HashMap};
@@ -34,9 +34,9 @@ impl<R: Row + Clone + Send + Sync> Job for Rows<R> {
     }
 }
 
-async fn seal<R: Row + Clone + Send + Sync>(run: &Run, stage: &Stage, rows: Vec<R>) {
+async fn seal<R: Row + Clone + Send + Sync>(run: &Run, stage: &Stage, rows: Vec<R>, inputs: Vec<InputRef>) {
     let keys: Vec<String> = rows.iter().map(Row::key).collect();
-    let draft = PlanDraft { keys, shard_size: 8, inputs: vec![], settings: serde_json::json!({}) };
+    let draft = PlanDraft { keys, shard_size: 8, inputs, settings: serde_json::json!({}) };
     let plan = Plan::ensure(run, stage, draft).await.unwrap();
     let rows = Rows(rows.into_iter().map(|row| (row.key(), row)).collect());
     work(run, stage, &plan, &rows, WorkerOptions::default()).await.unwrap();
@@ -76,6 +76,16 @@ impl Setting {
         Setting { folder, runtime }
     }
 
+    /// A run of its own that begins as this one was before `round` and trains by another `[train]` section.
+    pub fn fork(&self, train: &str, round: u32) -> Setting {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let fork = Setting { folder, runtime };
+        let config = Config::parse(&format!("[train]\n{train}"), "fork").unwrap();
+        self.with_run(async |parent| drop(Run::fork(parent, fork.address(), &config, round).await.unwrap()));
+        fork
+    }
+
     pub fn with_run<T>(&self, work: impl AsyncFnOnce(&Run) -> T) -> T {
         self.runtime.block_on(async {
             let mut run = Run::open(self.address()).await.unwrap();
@@ -86,8 +96,13 @@ impl Setting {
 
     /// Rolls out and scores a round with the checkpoint before it.
     pub fn sample(&self, round: u32) {
+        self.sample_with(round, round - 1);
+    }
+
+    /// The same with an older one.
+    pub fn sample_with(&self, round: u32, policy_round: u32) {
         self.with_run(async |run| {
-            let policy = checkpoint::last_of_round(run, round - 1).await.unwrap().unwrap();
+            let policy = checkpoint::last_of_round(run, policy_round).await.unwrap().unwrap();
             sample(run, round, &policy).await;
         });
     }
@@ -180,7 +195,7 @@ async fn import(run: &Run, model: Decoder) -> Manifest {
 
 /// Twelve trajectories of three tasks, one of which failed for a reason that is not the policy's.
 async fn sample(run: &Run, round: u32, policy: &Manifest) {
-    let trajectories: Vec<Trajectory> = (0..12).map(|i| trajectory(round, i, &policy.id())).collect();
+    let trajectories: Vec<Trajectory> = (0..12).map(|i| trajectory(round, i, policy)).collect();
     let reward = |(i, t): (usize, &Trajectory)| Reward {
         trajectory_id: t.trajectory_id.clone(),
         task_id: t.task_id.clone(),
@@ -188,18 +203,18 @@ async fn sample(run: &Run, round: u32, policy: &Manifest) {
         ..Reward::default()
     };
     let rewards = trajectories.iter().enumerate().map(reward).collect();
-    seal(run, &Stage::rollout("train", round), trajectories).await;
-    seal::<Reward>(run, &Stage::score("v1", "train", round), rewards).await;
+    seal(run, &Stage::rollout("train", round), trajectories, vec![policy.input()]).await;
+    seal::<Reward>(run, &Stage::score("v1", "train", round), rewards, vec![]).await;
 }
 
-fn trajectory(round: u32, i: usize, checkpoint: &str) -> Trajectory {
+fn trajectory(round: u32, i: usize, policy: &Manifest) -> Trajectory {
     let draw = |t: usize| (sampling::uniform(u64::from(round), (100 * i + t) as u64) * VOCAB as f64) as i32;
     let token_ids: Vec<i32> = [1, 2, (i / 4) as i32].into_iter().chain((0..6 + i % 3).map(draw)).collect();
     Trajectory {
         trajectory_id: format!("task-{}.{}", i / 4, i % 4),
         task_id: format!("task-{}", i / 4),
-        checkpoint: checkpoint.to_owned(),
-        policy_round: round as i32 - 1,
+        checkpoint: policy.id(),
+        policy_round: policy.round as i32,
         temperature: 1.0,
         top_p: 1.0,
         trainable: (0..token_ids.len()).map(|t| t >= 3).collect(),

@@ -111,6 +111,24 @@ fn log_probs_of_another_policy_show_as_a_mismatch() {
     }
 }
 
+#[test] // row 20: 0·Inf is NaN, so masks select; the control puts the same into a token that is trained on
+fn what_a_masked_token_holds_changes_nothing() {
+    let with = |absurd: f32, masked: bool| {
+        let mut batch = batch(&policy(), 40);
+        for e in &mut batch {
+            let at = e.trainable.iter().rposition(|&t| t != masked).unwrap();
+            e.log_probs[at] = absurd;
+        }
+        let mut trainer = Trainer::from_policy(policy(), config()).unwrap();
+        let values = trainer.round(&batch, &mut go_on).unwrap().values;
+        (without_clocks(&values), weights(&trainer.actor))
+    };
+    let (metrics, moved) = with(f32::NEG_INFINITY, true);
+    assert!(metrics.values().all(|v| v.is_finite()) && moved.iter().flatten().all(|w| w.is_finite()));
+    assert_eq!((metrics, &moved), (with(-1.0, true).0, &with(-1000.0, true).1));
+    assert_ne!(with(-1.0, false).1, with(-1000.0, false).1);
+}
+
 #[test] // row 5 in the loop: with λ = 1 and γ = 1 the target of a cut-off trajectory is the critic's value behind its end
 fn a_cut_off_trajectory_bootstraps_from_the_critic() {
     let batch = batch(&policy(), 40);
