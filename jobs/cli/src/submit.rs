@@ -4,7 +4,7 @@ use crate::{init, sections};
 use rollmill_job::budget::{Budget, Spent};
 use rollmill_job::config::{Config, Operations};
 use rollmill_job::{Exit, JobError, Run, env};
-use rollmill_submit::slurm::{Shared, Submission, Submitted};
+use rollmill_submit::slurm::{self, Shared, Submission, Submitted};
 use rollmill_submit::{Chain, ClusterSettings, Estimate, Facts, Progress, Sizes};
 use std::path::{Path, PathBuf};
 
@@ -58,9 +58,13 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         verify: config.section("verify")?,
         score: config.section("score")?,
     };
-    let run = match args.dry_run {
-        true => existing(args, &operations).await?,
-        false => Some(init::make(&args.config, args.run.as_deref()).await?),
+    let (run, max_array) = match args.dry_run {
+        true => (existing(args, &operations).await?, settings.max_array),
+        false => {
+            // Before anything is made: this may be no machine of a cluster.
+            let limit = slurm::max_array().await?;
+            (Some(init::make(&args.config, args.run.as_deref()).await?), settings.max_array.min(limit))
+        }
     };
     let rounds = args.rounds.unwrap_or(operations.rounds);
     let chain = Chain::new(&sizes.rollout, &sizes.score.version, rounds, config.has_section("sft"));
@@ -85,10 +89,11 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         facts: &facts,
         settings: &settings,
         shared,
+        max_array,
         begin: args.begin.clone(),
     };
     if args.dry_run {
-        for script in submission.scripts(settings.max_array)? {
+        for script in submission.scripts()? {
             println!("# {}.sh\n{}", script.name, script.text);
         }
         return Ok(Exit::Complete);

@@ -7,7 +7,10 @@
 mod queue;
 mod script;
 
+pub use queue::max_array;
 pub use script::Shared;
+
+use script::Batch;
 
 use crate::chain::{Chain, Step};
 use crate::estimate::{Elements, Facts, Sizes};
@@ -30,6 +33,8 @@ pub struct Submission<'a> {
     pub settings: &'a ClusterSettings,
     /// What all scripts share.
     pub shared: Shared,
+    /// Elements of an array, at most.
+    pub max_array: u32,
     /// Not before this time, as `sbatch --begin` takes it.
     pub begin: Option<String>,
 }
@@ -67,8 +72,8 @@ impl Submitted {
 }
 
 impl Submission<'_> {
-    /// The scripts of all steps that are left. `max_array`: most elements of an array.
-    pub fn scripts(&self, max_array: u32) -> Result<Vec<Script>, JobError> {
+    /// The scripts of all steps that are left.
+    pub fn scripts(&self) -> Result<Vec<Script>, JobError> {
         let mut scripts = Vec::new();
         for (at, (node, state)) in self.chain.nodes.iter().zip(&self.progress.0).enumerate() {
             if *state == State::Done {
@@ -76,8 +81,10 @@ impl Submission<'_> {
             }
             let resources = self.settings.resources(node.step.job())?;
             let size = self.sizes.of(&node.step, self.facts);
-            let elements = Elements::of(state, &size, &resources, max_array);
-            let text = script::script(&self.shared, self.settings, &node.step, &resources, &elements);
+            let elements = Elements::of(state, &size, &resources, self.max_array);
+            let (shared, settings, step) = (&self.shared, self.settings, &node.step);
+            let batch = Batch { shared, settings, step, resources: &resources, elements: &elements };
+            let text = script::script(&batch);
             scripts.push(Script { node: at, name: self.shared.job_name(&node.step.name()), text });
         }
         Ok(scripts)
@@ -85,8 +92,7 @@ impl Submission<'_> {
 
     /// Puts what is left and not yet there into the queue; says what became of each step, in the order of the chain.
     pub async fn submit(&self) -> Result<Vec<Submitted>, JobError> {
-        let limit = queue::max_array().await?.map_or(u32::MAX, |limit| limit.saturating_sub(1));
-        let scripts = self.scripts(self.settings.max_array.min(limit.max(1)))?;
+        let scripts = self.scripts()?;
         write_scripts(Path::new(&self.shared.logs), &scripts)?;
         let queued = queue::queued().await?;
         let mut all = vec![Submitted::Done; self.chain.nodes.len()];

@@ -18,12 +18,13 @@ pub async fn queued() -> Result<BTreeMap<String, u64>, JobError> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
-/// The largest number of elements an array may have here; none where Slurm does not say.
-pub async fn max_array() -> Result<Option<u32>, JobError> {
+/// The largest number of elements an array may have here. The first question to Slurm: where there is none, it says so.
+pub async fn max_array() -> Result<u32, JobError> {
     let text = call("scontrol", &["show", "config"], None).await?;
     let line = text.lines().find_map(|line| line.trim().strip_prefix("MaxArraySize"));
-    // Indexes stay below it, so 1001 allows 0 to 1000.
-    Ok(line.and_then(|rest| rest.trim().trim_start_matches('=').trim().parse().ok()))
+    let size = line.and_then(|rest| rest.trim().trim_start_matches('=').trim().parse::<u32>().ok());
+    // Indexes stay below it, and 1001 allows 0 to 1000; some cluster may say 0, which allows no array at all.
+    Ok(size.map_or(u32::MAX, |size| size.saturating_sub(1).max(1)))
 }
 
 /// Submits a script, and says the job's id.
@@ -48,8 +49,6 @@ async fn call(program: &str, options: &[&str], input: Option<&str>) -> Result<St
     let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     match out.status.success() {
         true => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
-        // A controller that is away comes back; what it refuses it goes on refusing.
-        false if said.contains("Unable to contact slurm controller") => Err(JobError::Unavailable { reason: said }),
-        false => Err(failed(said)),
+        false => Err(failed(format!("{said}; submit from a machine of the cluster, while its controller answers"))),
     }
 }

@@ -42,14 +42,24 @@ pub fn is_array(step: &Step) -> bool {
     matches!(step, Step::Verify | Step::Rollout { .. } | Step::Score { .. })
 }
 
+/// What one script is made of.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// What all scripts share.
+    pub shared: &'a Shared,
+    /// `[cluster]`.
+    pub settings: &'a ClusterSettings,
+    /// The step.
+    pub step: &'a Step,
+    /// What a worker of it gets.
+    pub resources: &'a Resources,
+    /// Elements of its array.
+    pub elements: &'a Elements,
+}
+
 /// The script.
-pub fn script(
-    shared: &Shared,
-    settings: &ClusterSettings,
-    step: &Step,
-    resources: &Resources,
-    elements: &Elements,
-) -> String {
+pub fn script(batch: &Batch) -> String {
+    let Batch { shared, settings, step, resources, elements } = *batch;
     let mut text = String::from("#!/bin/bash\n");
     let mut directive = |name: &str, value: &str| text += &format!("#SBATCH --{name}={value}\n");
     directive("job-name", &shared.job_name(&step.name()));
@@ -80,16 +90,11 @@ pub fn script(
     for option in &resources.options {
         text += &format!("#SBATCH {option}\n");
     }
-    text + &body(shared, settings, step, resources, elements)
+    text + &body(batch)
 }
 
-fn body(
-    shared: &Shared,
-    settings: &ClusterSettings,
-    step: &Step,
-    resources: &Resources,
-    elements: &Elements,
-) -> String {
+fn body(batch: &Batch) -> String {
+    let Batch { shared, settings, resources, .. } = *batch;
     let mut lines = vec![
         "set -u".to_string(),
         format!("export ROLLMILL_RUN={} OMP_NUM_THREADS={}", quoted(&shared.address), resources.cpus),
@@ -100,8 +105,7 @@ fn body(
         [] => String::new(),
         flags => format!("{} budget {} || exit\n", quoted(&shared.program), words(flags)),
     };
-    let command: Vec<String> =
-        std::iter::once(shared.program.clone()).chain(command(shared, settings, step, resources, elements)).collect();
+    let command: Vec<String> = std::iter::once(shared.program.clone()).chain(command(batch)).collect();
     format!(
         "{}\n{}{budget}{} &\n{}",
         lines.join("\n"),
@@ -112,13 +116,8 @@ fn body(
 }
 
 /// The words after `rollmill`.
-fn command(
-    shared: &Shared,
-    settings: &ClusterSettings,
-    step: &Step,
-    resources: &Resources,
-    elements: &Elements,
-) -> Vec<String> {
+fn command(batch: &Batch) -> Vec<String> {
+    let Batch { shared, settings, step, resources, elements } = *batch;
     let mut words = step.command();
     let mut flag = |name: &str, value: &str| words.extend([name.to_string(), value.to_string()]);
     match step {
@@ -232,7 +231,8 @@ mod tests {
 
     fn made(step: &Step, settings: &ClusterSettings, indexes: &[u32]) -> String {
         let elements = Elements { fold: 8, indexes: indexes.to_vec() };
-        script(&shared(), settings, step, &settings.resources(step.job()).unwrap(), &elements)
+        let resources = settings.resources(step.job()).unwrap();
+        script(&Batch { shared: &shared(), settings, step, resources: &resources, elements: &elements })
     }
 
     fn rollout() -> Step {
@@ -307,7 +307,9 @@ mod tests {
         let shared = Shared { program: dir.path().join("rollmill").display().to_string(), ..shared() };
         let settings = ClusterSettings { tries: 3, ..ClusterSettings::default() };
         let elements = Elements { fold: 8, indexes: vec![1] };
-        let text = script(&shared, &settings, &rollout(), &settings.resources("rollout").unwrap(), &elements);
+        let (step, resources) = (rollout(), settings.resources("rollout").unwrap());
+        let (shared, settings, step, resources, elements) = (&shared, &settings, &step, &resources, &elements);
+        let text = script(&Batch { shared, settings, step, resources, elements });
         let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
         let mut command = Command::new("bash");
         command.arg(file("script", &text)).env("PATH", path).current_dir(dir.path());
