@@ -203,6 +203,16 @@ mod tests {
     }
 
     #[test]
+    fn the_configuration_of_the_documentation_is_one() {
+        let text = include_str!("../../../docs/slurm.md");
+        let section = text.split("## The configuration").nth(1).unwrap().split("- **Arrays.**").next().unwrap();
+        let lines: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        let settings = parse(&lines.join("\n"));
+        settings.check().unwrap();
+        assert_eq!(settings.resources("rollout").unwrap().arguments, ["--concurrency", "32"]);
+    }
+
+    #[test]
     fn what_cannot_work_is_refused_with_its_place() {
         for (text, place) in [
             ("[cluster.jobs.roll]\ncpus = 1", "[cluster.jobs.roll]"),
