@@ -8,7 +8,7 @@ use crate::sections::ServeConfig;
 use crate::serving::{self, Serving, Setup};
 use crate::{model, run};
 use rollmill_job::inspect::{self, Left};
-use rollmill_job::{Drain, Exit, JobError, Run, Stage, env, peak_memory_of, service, write_report};
+use rollmill_job::{Drain, Exit, JobError, Run, Stage, checkpoint, env, peak_memory_of, service, write_report};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
@@ -57,12 +57,11 @@ pub fn stage(name: &str) -> Result<Stage, String> {
 /// Runs the command.
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let mut run = Run::open(&args.run).await?;
-    run.drain = Drain::on_signals()
-        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+    run.drain = Drain::on_signals()?;
     if all_done(&run, &args.until).await? {
         return Ok(Exit::Complete);
     }
-    let manifest = serving::checkpoint_of(&run, args.round).await?;
+    let manifest = checkpoint::of_round(&run, args.round).await?;
     let config: ServeConfig = run.config.section("serve")?;
     let folder = model::cache().join("serve").join(format!("{}-{}", run.id, run.attempt));
     let setup = Setup {
@@ -128,7 +127,7 @@ async fn watch(run: &Run, args: &Args, serving: &mut Serving) -> Result<Exit, Jo
 /// Whether there are stages to wait for, and all are done.
 async fn all_done(run: &Run, until: &[Stage]) -> Result<bool, JobError> {
     for stage in until {
-        if matches!(inspect::left(run, stage).await?, Left::Unplanned | Left::Open(..)) {
+        if inspect::left(run, stage).await? != Left::Done {
             return Ok(false);
         }
     }

@@ -54,12 +54,6 @@ pub struct Serving {
     pub port: u16,
 }
 
-/// The checkpoint that a round ended with.
-pub async fn checkpoint_of(run: &Run, round: u32) -> Result<Manifest, JobError> {
-    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {round}") };
-    checkpoint::last_of_round(run, round).await?.ok_or_else(absent)
-}
-
 /// Downloads the checkpoint, starts the server and waits until it answers, or until the run is to drain.
 pub async fn start(run: &Run, manifest: &Manifest, setup: &Setup) -> Result<Serving, JobError> {
     let folder = setup.folder.join(format!("round-{:04}", manifest.round));

@@ -32,8 +32,7 @@ pub struct Args {
 /// Runs the command.
 pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::open(&args.run).await?;
-    let drain = Drain::on_signals()
-        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+    let drain = Drain::on_signals()?;
     let until = args.seconds.map(|seconds| run.clock.monotonic() + Duration::from_secs(seconds));
     let mut said = None;
     loop {
@@ -58,20 +57,12 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
 /// The first thing that is not there.
 async fn missing(run: &Run, args: &Args) -> Result<Option<String>, JobError> {
     for stage in &args.stage {
-        let left = inspect::left(run, stage).await?;
-        // Nobody but its own job may seal a stage that projects.
-        let open = match left {
-            Left::Sealed => false,
-            Left::Complete(_) => *stage == Stage::verify(),
-            Left::Open(..) | Left::Unplanned => true,
-        };
-        if open {
+        if inspect::left(run, stage).await? != Left::Done {
             return Ok(Some(format!("stage {}", stage.name())));
         }
     }
     for round in &args.trained {
-        let last = checkpoint::last_of_round(run, *round).await?;
-        if last.is_none_or(|manifest| *round == 0 && manifest.step == 0) {
+        if checkpoint::trained(run, *round).await?.is_none() {
             return Ok(Some(format!("the checkpoint of round {round}")));
         }
     }

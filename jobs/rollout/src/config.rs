@@ -63,6 +63,17 @@ pub enum When {
     Last,
 }
 
+impl When {
+    /// Whether a set is due after `round` of so many.
+    pub fn is_due(self, round: u32, rounds: u32) -> bool {
+        match self {
+            When::Every => true,
+            When::Ends => round == 0 || round == rounds,
+            When::Last => round == rounds,
+        }
+    }
+}
+
 /// One set of tasks and how it is sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -67,8 +67,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         return Err(JobError::Config { place: "--round".into(), reason });
     }
     let policy_round = discover::policy_round(&run, &set, args, config.max_lag).await?;
-    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {policy_round}") };
-    let manifest = checkpoint::last_of_round(&run, policy_round).await?.ok_or_else(absent)?;
+    let manifest = checkpoint::of_round(&run, policy_round).await?;
     let (tasks, input) = seal::read_sealed::<Task>(&run, &Stage::verify()).await?;
     let (tasks, left_out) = of_one_file(tasks);
     for (kind, count) in left_out.iter().filter(|_| !run.quiet) {

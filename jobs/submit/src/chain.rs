@@ -4,7 +4,7 @@
 //! after all it reads; the endpoint of a checkpoint is up beside those that act with it.
 
 use rollmill_job::Stage;
-use rollmill_rollout::{RolloutConfig, TRAIN, When};
+use rollmill_rollout::{RolloutConfig, TRAIN};
 
 /// One job of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,12 +173,8 @@ impl Builder<'_> {
 
     /// All that acts with the checkpoint of a round: its endpoint, evaluation sets, rounds of training.
     fn policy(&mut self, round: u32, trained: usize) {
-        let due = |when: When| match when {
-            When::Every => true,
-            When::Ends => round == 0 || round == self.rounds,
-            When::Last => round == self.rounds,
-        };
-        let sets = self.rollout.sets.iter().filter(|s| due(s.when)).map(|s| (s.name.clone(), round));
+        let sets =
+            self.rollout.sets.iter().filter(|s| s.when.is_due(round, self.rounds)).map(|s| (s.name.clone(), round));
         // What is trained on first: others wait for it.
         let acting: Vec<(String, u32)> = self.rounds_of(round).map(|r| (TRAIN.to_string(), r)).chain(sets).collect();
         if acting.is_empty() {
@@ -209,7 +205,7 @@ impl Builder<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rollmill_rollout::RolloutSet;
+    use rollmill_rollout::{RolloutSet, When};
 
     fn chain(rounds: u32, max_lag: u32, imitate: bool) -> Chain {
         let sets = vec![RolloutSet { when: When::Ends, ..RolloutSet::default() }];

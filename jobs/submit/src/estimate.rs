@@ -24,7 +24,7 @@ pub struct Facts {
     pub tasks: BTreeMap<String, usize>,
     /// Whether the tasks are counted, not guessed.
     pub counted: bool,
-    /// Core seconds an item took, by job.
+    /// Seconds of a worker that an item took, by job.
     pub seconds: BTreeMap<String, f64>,
 }
 

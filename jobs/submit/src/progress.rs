@@ -40,10 +40,7 @@ async fn state(run: &Run, version: &str, step: &Step) -> Result<State, JobError>
         return stage_state(run, &stage).await;
     }
     let done = match step {
-        Step::Train { round } => {
-            let last = checkpoint::last_of_round(run, *round).await?;
-            last.is_some_and(|manifest| *round > 0 || manifest.step > 0)
-        }
+        Step::Train { round } => checkpoint::trained(run, *round).await?.is_some(),
         Step::Endpoint { until, .. } => {
             let mut done = true;
             for stage in until {
@@ -56,13 +53,11 @@ async fn state(run: &Run, version: &str, step: &Step) -> Result<State, JobError>
     Ok(if done { State::Done } else { State::Unplanned })
 }
 
-/// A stage whose parts are all there is sealed by whoever reads it next, but for one that projects: its own job seals it, which
-/// any of its workers does.
+/// Any worker of its job seals a stage that only its job may seal.
 async fn stage_state(run: &Run, stage: &Stage) -> Result<State, JobError> {
     Ok(match inspect::left(run, stage).await? {
-        Left::Sealed => State::Done,
-        Left::Complete(shards) if *stage == Stage::verify() => State::Open(vec![0], shards),
-        Left::Complete(_) => State::Done,
+        Left::Done => State::Done,
+        Left::Unsealed(shards) => State::Open(vec![0], shards),
         Left::Open(open, shards) => State::Open(open, shards),
         Left::Unplanned => State::Unplanned,
     })

@@ -73,8 +73,7 @@ async fn sampler(run: &Run, sampled_in: u32, policy: &Manifest) -> Result<Manife
     if round >= policy.round {
         return Ok(policy.clone());
     }
-    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {round}") };
-    checkpoint::last_of_round(run, round).await?.ok_or_else(absent)
+    checkpoint::of_round(run, round).await
 }
 
 /// Without the rows of its own round there is nothing to learn.

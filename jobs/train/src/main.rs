@@ -67,8 +67,7 @@ async fn train(cli: &Cli) -> Result<Exit, JobError> {
         return lag_fits(&parsed, &config).map(|()| Exit::Complete);
     }
     let mut run = Run::open(cli.run.as_deref().unwrap_or_default()).await?;
-    run.drain = Drain::on_signals()
-        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+    run.drain = Drain::on_signals()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
     tch::set_num_threads(cli.threads.unwrap_or(cores).max(1));
     let handle = tokio::runtime::Handle::current();

@@ -54,8 +54,7 @@ impl Session {
 
     /// Trains the round to its end, or until it is asked to leave.
     pub fn train(&self) -> Result<Exit, JobError> {
-        let done = self.wait(checkpoint::last_of_round(&self.run, self.round))?;
-        if let Some(done) = done.filter(|done| self.round > 0 || done.step > 0) {
+        if let Some(done) = self.wait(checkpoint::trained(&self.run, self.round))? {
             self.project_events()?;
             self.wait(checkpoint::project_metrics(&self.run, &done))?;
             return Ok(Exit::Complete);
@@ -130,8 +129,7 @@ impl Session {
     }
 
     fn checkpoint_of(&self, round: u32) -> Result<Manifest, JobError> {
-        let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {round}") };
-        self.wait(checkpoint::last_of_round(&self.run, round))?.ok_or_else(absent)
+        self.wait(checkpoint::of_round(&self.run, round))
     }
 
     /// The metrics of earlier rounds, as far as their checkpoints are there, and of this one so far.

@@ -151,6 +151,17 @@ pub async fn last_of_round(run: &Run, round: u32) -> Result<Option<Manifest>, Jo
     Ok(list(run, round).await?.into_iter().rfind(|m| m.last))
 }
 
+/// The checkpoint that `round` ended with, which must be there.
+pub async fn of_round(run: &Run, round: u32) -> Result<Manifest, JobError> {
+    let absent = || JobError::InputAbsent { stage: format!("checkpoint of round {round}") };
+    last_of_round(run, round).await?.ok_or_else(absent)
+}
+
+/// The checkpoint that training `round` ended with, if it was trained. The base model is in round 0 without training.
+pub async fn trained(run: &Run, round: u32) -> Result<Option<Manifest>, JobError> {
+    Ok(last_of_round(run, round).await?.filter(|manifest| round > 0 || manifest.step > 0))
+}
+
 /// The marker of a checkpoint whose bytes were given up on purpose.
 pub(crate) fn retired_key(round: u32, step: u32) -> Result<Key, JobError> {
     Ok(Key::new(format!("control/retired/round-{round:04}/step-{step:06}.json"))?)

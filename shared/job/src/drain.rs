@@ -1,5 +1,6 @@
 //! Draining: SIGTERM, SIGINT and SIGUSR1 (a scheduler's warning) ask a worker to save what it has and leave with exit 75.
 
+use crate::JobError;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -19,7 +20,12 @@ impl Default for Drain {
 
 impl Drain {
     /// Raised by the first of the signals above. A second SIGINT ends the process at once, as people expect.
-    pub fn on_signals() -> std::io::Result<Drain> {
+    pub fn on_signals() -> Result<Drain, JobError> {
+        Drain::catch()
+            .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })
+    }
+
+    fn catch() -> std::io::Result<Drain> {
         use tokio::signal::unix::{SignalKind, signal};
         let drain = Drain::default();
         let (mut term, mut int, mut usr1) =

@@ -49,23 +49,27 @@ pub enum Left {
     Unplanned,
     /// These shards have no part yet; of so many.
     Open(Vec<u32>, u32),
-    /// All parts are there; whoever reads them next seals the stage.
-    Complete(u32),
-    /// It is sealed.
-    Sealed,
+    /// All parts are there, of so many, and only its own job may seal it.
+    Unsealed(u32),
+    /// Nothing that readers wait for: sealed, or whoever reads it next seals it.
+    Done,
 }
 
 /// What is left of one stage: three requests and a listing of its parts.
 pub async fn left(run: &Run, stage: &Stage) -> Result<Left, JobError> {
     if seal::read(run, stage).await?.is_some() {
-        return Ok(Left::Sealed);
+        return Ok(Left::Done);
     }
     let Some(plan) = Plan::read(run, stage).await? else { return Ok(Left::Unplanned) };
     let parts = run.blobs.list(&stage.parts()?).await?;
     let there: BTreeSet<u32> = parts.iter().filter_map(|e| layout::shard_of_part(e.key.file_name())).collect();
     let shards = plan.shards.len() as u32;
     let open: Vec<u32> = (0..shards).filter(|shard| !there.contains(shard)).collect();
-    Ok(if open.is_empty() { Left::Complete(shards) } else { Left::Open(open, shards) })
+    Ok(match open.is_empty() {
+        false => Left::Open(open, shards),
+        true if stage.projects() => Left::Unsealed(shards),
+        true => Left::Done,
+    })
 }
 
 /// All planned stages, by name.

@@ -64,6 +64,11 @@ impl Stage {
         &self.name
     }
 
+    /// Whether other tables follow from its parts: then its own job seals it, for its readers may have no right to the parts.
+    pub fn projects(&self) -> bool {
+        *self == Stage::verify()
+    }
+
     /// Whether its own parts are rows of `table`, rather than of a table that follows from them.
     pub fn commits(&self, table: &str) -> bool {
         self.folder.split('/').next() == Some(table)

@@ -157,8 +157,7 @@ impl Run {
         operations.item_tries = args.item_tries.unwrap_or(operations.item_tries);
         operations.sandbox = args.sandbox.clone().unwrap_or_default();
         run.quiet = args.quiet;
-        run.drain = Drain::on_signals()
-            .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })?;
+        run.drain = Drain::on_signals()?;
         Ok(run)
     }
 

@@ -37,19 +37,18 @@ pub async fn read(run: &Run) -> Result<Curves, JobError> {
     let rollout: RolloutConfig = run.config.section("rollout")?;
     let rounds = rounds(run).await?;
     let mut curves = Curves::new();
-    for measure in ["pass@1", "well_formed"] {
-        for set in &rollout.sets {
-            let title = match measure {
-                "pass@1" => format!("pass@1 on {}, T = {}", set.name, set.temperature),
-                _ => format!("well-formed answers on {}", set.name),
-            };
-            let mut line = Vec::new();
-            for &round in &rounds {
-                line.extend(evaluated(run, &set.name, round, measure).await?);
-            }
-            curves.push((title, line));
+    let mut formed = Curves::new();
+    for set in &rollout.sets {
+        let (mut solved, mut well_formed) = (Vec::new(), Vec::new());
+        for &round in &rounds {
+            let metrics = evaluated(run, &set.name, round).await?;
+            solved.extend(point(&metrics, round, "pass@1"));
+            well_formed.extend(point(&metrics, round, "well_formed"));
         }
+        curves.push((format!("pass@1 on {}, T = {}", set.name, set.temperature), solved));
+        formed.push((format!("well-formed answers on {}", set.name), well_formed));
     }
+    curves.extend(formed);
     let mut training: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
     for &round in rounds.iter().filter(|&&round| round > 0) {
         let Some(manifest) = checkpoint::last_of_round(run, round).await? else { continue };
@@ -72,15 +71,19 @@ async fn rounds(run: &Run) -> Result<Vec<u32>, JobError> {
     Ok(rounds)
 }
 
-async fn evaluated(run: &Run, set: &str, round: u32, measure: &str) -> Result<Option<Point>, JobError> {
+/// What was measured of a set in a round; nothing if it was not.
+async fn evaluated(run: &Run, set: &str, round: u32) -> Result<Vec<Metric>, JobError> {
     let stage = Stage::evaluate(&run.score_version()?, set, round);
-    let metrics = match seal::read_sealed::<Metric>(run, &stage).await {
-        Ok((metrics, _)) => metrics,
-        Err(JobError::InputAbsent { .. } | JobError::InputIncomplete { .. }) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let found = metrics.into_iter().find(|m| m.scope == "all" && m.name == measure);
-    Ok(found.and_then(|m| Some(Point { round, value: m.value?, interval: m.low.zip(m.high) })))
+    match seal::read_sealed::<Metric>(run, &stage).await {
+        Ok((metrics, _)) => Ok(metrics),
+        Err(JobError::InputAbsent { .. } | JobError::InputIncomplete { .. }) => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+fn point(metrics: &[Metric], round: u32, measure: &str) -> Option<Point> {
+    let found = metrics.iter().find(|m| m.scope == "all" && m.name == measure)?;
+    Some(Point { round, value: found.value?, interval: found.low.zip(found.high) })
 }
 
 fn mean(metrics: &[Metric], name: &str) -> Option<f64> {

@@ -11,7 +11,7 @@ use child::Children;
 use rollmill_job::budget::Budget;
 use rollmill_job::gc::{self, GcOptions};
 use rollmill_job::{Drain, Exit, JobError, Run, Stage, checkpoint, env, seal};
-use rollmill_rollout::{RolloutConfig, TRAIN, When};
+use rollmill_rollout::{RolloutConfig, RolloutSet, TRAIN};
 use serve::Server;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,13 +63,8 @@ pub struct TrainArgs {
 /// Starts `rollmill-train` and waits for it.
 pub async fn train(args: &TrainArgs) -> Result<Exit, JobError> {
     let run = Run::open(&args.run).await?;
-    let drain = on_signals()?;
+    let drain = Drain::on_signals()?;
     Children::new(&run, drain).train(args.round, args.threads).await
-}
-
-fn on_signals() -> Result<Drain, JobError> {
-    Drain::on_signals()
-        .map_err(|e| JobError::Config { place: "signals".into(), reason: format!("cannot be caught ({e})") })
 }
 
 /// Runs the command.
@@ -83,7 +78,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     if args.endpoint.is_some() {
         run.operations.endpoint.clone_from(&args.endpoint);
     }
-    run.drain = on_signals()?;
+    run.drain = Drain::on_signals()?;
     let mut pipeline = Pipeline {
         rollout: run.config.section("rollout")?,
         version: run.score_version()?,
@@ -170,7 +165,7 @@ impl Pipeline {
     /// The stage before the first round, where the configuration has one.
     async fn imitate(&mut self) -> Result<(), Ended> {
         let wanted = self.run.config.has_section("sft");
-        let trained = checkpoint::last_of_round(&self.run, 0).await?.is_some_and(|m| m.step > 0);
+        let trained = checkpoint::trained(&self.run, 0).await?.is_some();
         if !wanted || trained {
             return Ok(());
         }
@@ -182,12 +177,8 @@ impl Pipeline {
 
     /// Samples, scores and measures every evaluation set that is due after `round`.
     async fn evaluate(&mut self, round: u32) -> Result<(), Ended> {
-        let due = |when: When| match when {
-            When::Every => true,
-            When::Ends => round == 0 || round == self.rounds,
-            When::Last => round == self.rounds,
-        };
-        let names: Vec<String> = self.rollout.sets.iter().filter(|s| due(s.when)).map(|s| s.name.clone()).collect();
+        let due = |s: &&RolloutSet| s.when.is_due(round, self.rounds);
+        let names: Vec<String> = self.rollout.sets.iter().filter(due).map(|s| s.name.clone()).collect();
         for name in names {
             self.rollout(&name, round, round).await?;
             self.score(&name, round).await?;

@@ -3,7 +3,7 @@
 use super::child::terminate;
 use crate::sections::ServeConfig;
 use crate::serving::{self, Setup};
-use rollmill_job::{JobError, Run, peak_memory_of, write_report};
+use rollmill_job::{JobError, Run, checkpoint, peak_memory_of, write_report};
 use std::time::Instant;
 use tokio::process::Child;
 
@@ -38,7 +38,7 @@ impl Server {
             return Ok((running.url.clone(), concurrency));
         }
         self.stop(run).await;
-        let manifest = serving::checkpoint_of(run, round).await?;
+        let manifest = checkpoint::of_round(run, round).await?;
         let serving = serving::start(run, &manifest, &self.setup).await?;
         let url = format!("http://{}:{}", self.setup.host, serving.port);
         self.running = Some(Running { round, url: url.clone(), child: serving.child, since: Instant::now() });
