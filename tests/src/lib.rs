@@ -2,8 +2,10 @@
 //!
 //! What a machine lacks is a named skip, and a failure where `ROLLMILL_REQUIRE` names it.
 
+pub mod kube;
 pub mod slurm;
 
+use rollmill_schema::{Rejection, Task, decode};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -100,6 +102,24 @@ pub fn serve(model: &Path, id: &str) -> (Killed, String) {
     let ready: serde_json::Value = serde_json::from_str(&line).expect("the line is JSON");
     let address = format!("http://{}", ready["listening"].as_str().expect("it says where it listens"));
     (killed, address)
+}
+
+/// Ids of all tasks of a run in a folder, those that were rejected included, as often as they are there.
+pub fn task_ids(run: &Path) -> Vec<String> {
+    let mut ids = Vec::new();
+    for table in ["tasks", "rejections"] {
+        let files = std::fs::read_dir(run.join("tables").join(table)).expect("the table is there");
+        let mut files: Vec<PathBuf> = files.map(|file| file.expect("it can be listed").path()).collect();
+        files.sort();
+        for file in files {
+            let bytes = bytes::Bytes::from(std::fs::read(&file).expect("it can be read"));
+            match table {
+                "tasks" => ids.extend(decode::<Task>(&bytes).expect("a part").0.into_iter().map(|t| t.task_id)),
+                _ => ids.extend(decode::<Rejection>(&bytes).expect("a part").0.into_iter().map(|r| r.task_id)),
+            }
+        }
+    }
+    ids
 }
 
 /// A configuration of ten example tasks and very short answers; a round of training has `4 * samples` trajectories.

@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::slurm::Cluster;
-use rollmill_e2e::{bucket, model, program, project, small_config};
-use rollmill_schema::{Rejection, Task, decode};
+use rollmill_e2e::{bucket, model, program, project, small_config, task_ids};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -175,21 +174,7 @@ fn elements_on(setting: &Setting, node: &str) -> Vec<String> {
 /// Tasks of the run: every one once, those that were rejected aside.
 fn assert_every_task_once(setting: &Setting, tasks: usize) {
     setting.assert_whole(&["synthesize", "verify"]);
-    let mut ids: Vec<String> = Vec::new();
-    for table in ["tasks", "rejections"] {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(setting.dir.path().join("run/tables").join(table))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        files.sort();
-        for file in files {
-            let bytes = bytes::Bytes::from(std::fs::read(&file).unwrap());
-            match table {
-                "tasks" => ids.extend(decode::<Task>(&bytes).unwrap().0.into_iter().map(|t| t.task_id)),
-                _ => ids.extend(decode::<Rejection>(&bytes).unwrap().0.into_iter().map(|r| r.task_id)),
-            }
-        }
-    }
+    let mut ids = task_ids(&setting.dir.path().join("run"));
     let all = ids.len();
     ids.sort();
     ids.dedup();

@@ -140,7 +140,10 @@ fn advertised(args: &Args) -> Result<String, JobError> {
         return Ok(name.clone());
     }
     if !args.host.is_unspecified() {
-        return Ok(args.host.to_string());
+        return Ok(match args.host {
+            IpAddr::V4(host) => host.to_string(),
+            IpAddr::V6(host) => format!("[{host}]"),
+        });
     }
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

@@ -64,6 +64,8 @@ enum Command {
     Grade(grade::Args),
     /// What this machine can isolate; root file systems for sandboxes
     Sandbox(sandbox::Args),
+    /// Keep the order of a run's steps on Kubernetes (`submit k8s` starts it there)
+    Conduct(submit::ConductArgs),
     /// Wait until the inputs of a job are there
     Wait(wait::Args),
     /// What a run has spent, and whether it may go on
@@ -118,6 +120,7 @@ async fn dispatch(command: Command) -> Result<Exit, JobError> {
         Command::Evaluate(args) => rollmill_evaluate::run(&args).await,
         Command::Grade(args) => grade::run(&args).await,
         Command::Sandbox(args) => sandbox::run(&args).await,
+        Command::Conduct(args) => submit::conduct(&args).await,
         Command::Wait(args) => wait::run(&args).await,
         Command::Budget(args) => budget::run(&args).await,
         Command::Status(args) => status::run(&args).await,

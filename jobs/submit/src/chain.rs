@@ -95,6 +95,11 @@ impl Step {
         }
     }
 
+    /// Whether several workers do it, each its shards; what one worker does is none.
+    pub fn is_array(&self) -> bool {
+        matches!(self, Step::Verify | Step::Rollout { .. } | Step::Score { .. })
+    }
+
     /// The stage it commits; training and endpoints commit none.
     pub fn stage(&self, version: &str) -> Option<Stage> {
         match self {

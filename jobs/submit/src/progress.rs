@@ -33,6 +33,17 @@ impl Progress {
         }
         Ok(Progress(states))
     }
+
+    /// Reads what may have come since: what is done stays done, and what comes after something that is not cannot be.
+    pub async fn advance(&mut self, run: &Run, chain: &Chain) -> Result<(), JobError> {
+        for (at, node) in chain.nodes.iter().enumerate() {
+            let ready = node.after.iter().all(|&before| self.0[before] == State::Done);
+            if self.0[at] != State::Done && ready {
+                self.0[at] = state(run, &chain.version, &node.step).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 async fn state(run: &Run, version: &str, step: &Step) -> Result<State, JobError> {

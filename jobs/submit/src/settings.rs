@@ -1,5 +1,6 @@
 //! `[cluster]`: what jobs ask of a scheduler. Operational: no part of an experiment's fingerprint.
 
+use crate::k8s::K8sSettings;
 use rollmill_job::JobError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct ClusterSettings {
     pub program: Option<String>,
     /// The endpoint of each checkpoint.
     pub endpoint: EndpointSettings,
+    /// Kubernetes alone.
+    pub k8s: K8sSettings,
     /// What each job asks for, where that is not the default: `[cluster.jobs.rollout]`.
     pub jobs: BTreeMap<String, Wanted>,
 }
@@ -92,7 +95,7 @@ pub struct Resources {
 }
 
 /// Workers, cores, memory and time of a job that the configuration says nothing of.
-const DEFAULTS: [(&str, u32, u32, &str, &str); 7] = [
+const DEFAULTS: [(&str, u32, u32, &str, &str); 8] = [
     ("synthesize", 1, 1, "2G", "01:00:00"),
     ("verify", 16, 2, "4G", "02:00:00"),
     ("rollout", 32, 2, "4G", "04:00:00"),
@@ -100,10 +103,12 @@ const DEFAULTS: [(&str, u32, u32, &str, &str); 7] = [
     ("train", 1, 8, "32G", "12:00:00"),
     ("evaluate", 1, 1, "4G", "01:00:00"),
     ("endpoint", 1, 8, "32G", "12:00:00"),
+    // On Kubernetes alone.
+    ("conduct", 1, 1, "512M", "30-00:00:00"),
 ];
 
 /// Jobs of which one worker does all.
-const ALONE: [&str; 4] = ["synthesize", "train", "evaluate", "endpoint"];
+const ALONE: [&str; 5] = ["synthesize", "train", "evaluate", "endpoint", "conduct"];
 
 impl Default for ClusterSettings {
     fn default() -> ClusterSettings {
@@ -117,6 +122,7 @@ impl Default for ClusterSettings {
             setup: Vec::new(),
             program: None,
             endpoint: EndpointSettings::default(),
+            k8s: K8sSettings::default(),
             jobs: BTreeMap::new(),
         }
     }
@@ -152,6 +158,7 @@ impl ClusterSettings {
                 reason: "tries and max_array must be above 0".into(),
             });
         }
+        self.k8s.check()?;
         for (job, wanted) in &self.jobs {
             let got = self.resources(job)?;
             if got.workers == 0 || got.cpus == 0 {

@@ -1,10 +1,8 @@
 //! The three commands of Slurm that a submission calls.
 
+use crate::program;
 use rollmill_job::JobError;
 use std::collections::BTreeMap;
-use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 /// Jobs of this user that wait or run, by name; of an array, the array's id.
 pub async fn queued() -> Result<BTreeMap<String, u64>, JobError> {
@@ -36,19 +34,5 @@ pub async fn submit(script: &str, options: &[String]) -> Result<u64, JobError> {
 }
 
 async fn call(program: &str, options: &[&str], input: Option<&str>) -> Result<String, JobError> {
-    let failed = |reason: String| JobError::Config { place: program.into(), reason };
-    let mut command = Command::new(program);
-    command.args(options).stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child =
-        child.map_err(|e| failed(format!("cannot be started ({e}); submit from a machine of the cluster")))?;
-    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-        stdin.write_all(text.as_bytes()).await.map_err(|e| failed(e.to_string()))?;
-    }
-    let out = child.wait_with_output().await.map_err(|e| failed(e.to_string()))?;
-    let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    match out.status.success() {
-        true => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
-        false => Err(failed(format!("{said}; submit from a machine of the cluster, while its controller answers"))),
-    }
+    program::call(program, options, input, "submit from a machine of the cluster, while its controller answers").await
 }

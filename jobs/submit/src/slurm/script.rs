@@ -6,6 +6,7 @@
 //! depends on it.
 
 use crate::chain::Step;
+use crate::command::Flags;
 use crate::estimate::Elements;
 use crate::settings::{ClusterSettings, Resources};
 
@@ -22,12 +23,8 @@ pub struct Shared {
     pub folder: String,
     /// Folder of their logs.
     pub logs: String,
-    /// Flags every job of the frame takes.
-    pub flags: Vec<String>,
-    /// Flags of rollouts besides.
-    pub rollout_flags: Vec<String>,
-    /// Flags of `rollmill budget`; empty: there is none.
-    pub budget: Vec<String>,
+    /// Flags of jobs.
+    pub flags: Flags,
 }
 
 impl Shared {
@@ -35,11 +32,6 @@ impl Shared {
     pub fn job_name(&self, step: &str) -> String {
         format!("rm-{}-{step}", self.run_id.get(..8).unwrap_or(&self.run_id))
     }
-}
-
-/// Whether a step is an array: what one worker does is none.
-pub fn is_array(step: &Step) -> bool {
-    matches!(step, Step::Verify | Step::Rollout { .. } | Step::Score { .. })
 }
 
 /// What one script is made of.
@@ -63,7 +55,7 @@ pub fn script(batch: &Batch) -> String {
     let mut text = String::from("#!/bin/bash\n");
     let mut directive = |name: &str, value: &str| text += &format!("#SBATCH --{name}={value}\n");
     directive("job-name", &shared.job_name(&step.name()));
-    let log = if is_array(step) { "%x-%A_%a.log" } else { "%x-%j.log" };
+    let log = if step.is_array() { "%x-%A_%a.log" } else { "%x-%j.log" };
     directive("output", &format!("{}/{log}", shared.logs));
     directive("open-mode", "append");
     directive("chdir", &shared.folder);
@@ -83,7 +75,7 @@ pub fn script(batch: &Batch) -> String {
     directive("signal", &format!("B:USR1@{}", settings.signal_seconds));
     directive("kill-on-invalid-dep", "yes");
     text += "#SBATCH --requeue\n";
-    if is_array(step) {
+    if step.is_array() {
         let throttle = if resources.throttle > 0 { format!("%{}", resources.throttle) } else { String::new() };
         text += &format!("#SBATCH --array={}{throttle}\n", ranges(&elements.indexes));
     }
@@ -94,18 +86,19 @@ pub fn script(batch: &Batch) -> String {
 }
 
 fn body(batch: &Batch) -> String {
-    let Batch { shared, settings, resources, .. } = *batch;
+    let Batch { shared, settings, step, resources, elements } = *batch;
     let mut lines = vec![
         "set -u".to_string(),
         format!("export ROLLMILL_RUN={} OMP_NUM_THREADS={}", quoted(&shared.address), resources.cpus),
         format!("export ROLLMILL_CORES={} ROLLMILL_GPUS={}", resources.cpus, resources.gpus),
     ];
     lines.extend(settings.setup.iter().cloned());
-    let budget = match shared.budget.as_slice() {
+    let budget = match shared.flags.budget.as_slice() {
         [] => String::new(),
         flags => format!("{} budget {} || exit\n", quoted(&shared.program), words(flags)),
     };
-    let command: Vec<String> = std::iter::once(shared.program.clone()).chain(command(batch)).collect();
+    let command = shared.flags.command(step, resources, elements.fold, &settings.endpoint);
+    let command: Vec<String> = std::iter::once(shared.program.clone()).chain(command).collect();
     format!(
         "{}\n{}{budget}{} &\n{}",
         lines.join("\n"),
@@ -113,34 +106,6 @@ fn body(batch: &Batch) -> String {
         words(&command),
         END
     )
-}
-
-/// The words after `rollmill`.
-fn command(batch: &Batch) -> Vec<String> {
-    let Batch { shared, settings, step, resources, elements } = *batch;
-    let mut words = step.command();
-    let mut flag = |name: &str, value: &str| words.extend([name.to_string(), value.to_string()]);
-    match step {
-        Step::Train { .. } => flag("--threads", &resources.cpus.to_string()),
-        Step::Endpoint { .. } => {
-            flag("--threads", &resources.cpus.to_string());
-            let endpoint = &settings.endpoint;
-            let wanted =
-                [("--command", &endpoint.command), ("--host", &endpoint.host), ("--advertise", &endpoint.advertise)];
-            wanted.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).for_each(|(n, v)| flag(n, v));
-        }
-        _ => {
-            if is_array(step) {
-                flag("--fold", &elements.fold.to_string());
-            }
-            words.extend(shared.flags.iter().cloned());
-            if let Step::Rollout { .. } = step {
-                words.extend(shared.rollout_flags.iter().cloned());
-            }
-        }
-    }
-    words.extend(resources.arguments.iter().cloned());
-    words
 }
 
 /// Counts the tries. A node that failed and a job that was preempted are begun again by Slurm itself, and count too.
@@ -223,9 +188,11 @@ mod tests {
             program: "/opt/rollmill".into(),
             folder: "/work".into(),
             logs: "/work/slurm".into(),
-            flags: vec!["--lease-seconds".into(), "20".into()],
-            rollout_flags: vec!["--concurrency".into(), "8".into()],
-            budget: vec![],
+            flags: Flags {
+                jobs: vec!["--lease-seconds".into(), "20".into()],
+                rollouts: vec!["--concurrency".into(), "8".into()],
+                budget: vec![],
+            },
         }
     }
 

@@ -1,0 +1,142 @@
+//! `rollmill submit k8s`.
+
+use super::conduct::said;
+use super::{Asked, Wanted};
+use crate::checks;
+use crate::init;
+use rollmill_job::{Drain, Exit, JobError, Run};
+use rollmill_submit::k8s::{Conduct, Conductor, Kubectl, Manifests, yaml};
+use rollmill_submit::{Facts, Progress, State, Step};
+
+/// Flags.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  rollmill submit k8s --config my.toml --run s3://bucket/exp7 --dry-run > run.yaml\n  \
+    rollmill submit k8s --config my.toml --run s3://bucket/exp7 --rounds 3\n  \
+    rollmill submit k8s --config my.toml --run s3://bucket/exp7 --schedule '0 22 * * *'"
+)]
+pub struct Args {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Keep the order of steps from here, until all are done, instead of by a conductor in the cluster
+    #[arg(long, conflicts_with_all = ["schedule", "argo"])]
+    here: bool,
+    /// Submit anew at these times, as cron writes them: '0 22 * * *'
+    #[arg(long, value_name = "CRON", conflicts_with = "argo")]
+    schedule: Option<String>,
+    /// As an Argo Workflow, which keeps the order itself
+    #[arg(long)]
+    argo: bool,
+}
+
+/// Runs the command.
+pub async fn run(args: &Args) -> Result<Exit, JobError> {
+    let wanted = &args.wanted;
+    let asked = Asked::read(&wanted.config, wanted.rounds)?;
+    let kubectl = Kubectl::new(&asked.settings.k8s);
+    asked.settings.k8s.check_address(&asked.address(wanted, None))?;
+    let run = match wanted.dry_run {
+        true => wanted.existing(&asked.operations).await?,
+        false => Some(make(args, &asked, &kubectl).await?),
+    };
+    let (progress, facts) = asked.state(run.as_ref()).await?;
+    if !asked.estimate(run.as_ref(), &progress, &facts, asked.settings.max_array).await? {
+        return Ok(Exit::Complete);
+    }
+    let manifests = Manifests {
+        chain: &asked.chain,
+        sizes: &asked.sizes,
+        cluster: &asked.settings,
+        flags: asked.flags(),
+        run_id: run.as_ref().map_or_else(|| "new".to_string(), |run| run.id.clone()),
+        address: asked.address(wanted, run.as_ref()),
+    };
+    let conduct = Conduct {
+        config: std::fs::read_to_string(&wanted.config).map_err(|e| JobError::Config {
+            place: wanted.config.display().to_string(),
+            reason: format!("cannot be read ({e})"),
+        })?,
+        rounds: asked.rounds,
+        schedule: args.schedule.clone(),
+    };
+    let to = To { args, asked: &asked, manifests, conduct, kubectl };
+    match run {
+        Some(run) if !wanted.dry_run => to.submit(&run, &progress, &facts).await,
+        _ => to.print(&progress, &facts),
+    }
+}
+
+/// The run, with its candidates: the sources lie here, not in the cluster.
+async fn make(args: &Args, asked: &Asked, kubectl: &Kubectl) -> Result<Run, JobError> {
+    // Before anything is made: there may be no cluster to reach from here.
+    kubectl.live("none").await?;
+    let run = init::make(&args.wanted.config, args.wanted.run.as_deref()).await?;
+    let progress = Progress::read(&run, &asked.chain).await?;
+    let sources = asked.chain.nodes.iter().zip(&progress.0);
+    if sources.into_iter().any(|(node, state)| node.step == Step::Synthesize && *state != State::Done) {
+        let program = checks::beside("rollmill").ok_or_else(|| JobError::Config {
+            place: "submit".into(),
+            reason: "this program does not know where it lies; run `rollmill synthesize` first".into(),
+        })?;
+        let status = tokio::process::Command::new(program).arg("synthesize").arg("--run").arg(run.address()).status();
+        let code = status.await.ok().and_then(|status| status.code());
+        if code != Some(0) {
+            return Err(JobError::Unavailable { reason: "synthesize did not end well; its message is above".into() });
+        }
+    }
+    Ok(run)
+}
+
+/// What is submitted, and where.
+struct To<'a> {
+    args: &'a Args,
+    asked: &'a Asked,
+    manifests: Manifests<'a>,
+    conduct: Conduct,
+    kubectl: Kubectl,
+}
+
+impl To<'_> {
+    /// The manifests, for people and for programs that apply them.
+    fn print(&self, progress: &Progress, facts: &Facts) -> Result<Exit, JobError> {
+        let manifests = &self.manifests;
+        if self.args.argo {
+            print!("{}", yaml(&[manifests.workflow(progress, facts)?])?);
+            return Ok(Exit::Complete);
+        }
+        let mut objects = manifests.ground();
+        if !self.args.here {
+            objects.extend(manifests.conductor_ground(&self.conduct));
+            objects.push(manifests.conductor(&self.conduct)?);
+        }
+        objects.extend(manifests.steps(progress, facts)?);
+        print!("{}", yaml(&objects)?);
+        Ok(Exit::Complete)
+    }
+
+    async fn submit(&self, run: &Run, progress: &Progress, facts: &Facts) -> Result<Exit, JobError> {
+        let (manifests, kubectl) = (&self.manifests, &self.kubectl);
+        if self.args.argo {
+            print!("{}", kubectl.create_workflow(&manifests.workflow(progress, facts)?).await?);
+            return Ok(Exit::Complete);
+        }
+        // Refused, if it is, before anything is there.
+        let object = manifests.conductor(&self.conduct)?;
+        kubectl.apply(&manifests.ground()).await?;
+        let conductor = Conductor { manifests, kubectl, run, sizes: &self.asked.sizes };
+        for name in conductor.clean(progress).await? {
+            eprintln!("{name} had ended without finishing; it is made anew");
+        }
+        if self.args.here {
+            return said(conductor.conduct(&Drain::on_signals()?).await?);
+        }
+        kubectl.apply(&manifests.conductor_ground(&self.conduct)).await?;
+        match self.args.schedule {
+            Some(_) => kubectl.apply(&[object]).await?,
+            None => conductor.begin(&object).await?,
+        }
+        let name = manifests.conductor_name();
+        println!("{name} keeps the order of steps. Follow it: rollmill status --watch --run {}", manifests.address);
+        Ok(Exit::Complete)
+    }
+}

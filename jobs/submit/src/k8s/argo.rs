@@ -1,0 +1,264 @@
+//! The same chain as an Argo Workflow: a graph of tasks, each a pod for every index. Argo keeps the order, so no pod waits.
+//!
+//! Typed as far as it is used. What must hold: exit codes decide what is begun again, as everywhere; an endpoint is a daemon, which
+//! Argo ends with the workflow if it has not ended by itself.
+
+use super::job::{PORT, health};
+use super::pod::WORKER;
+use super::{JobError, Manifests};
+use crate::chain::{Node, Step};
+use crate::estimate::Facts;
+use crate::progress::{Progress, State};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSecurityContext, PodSpec, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// `argoproj.io/v1alpha1`, `Workflow`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflow {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: ObjectMeta,
+    spec: WorkflowSpec,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkflowSpec {
+    entrypoint: &'static str,
+    templates: Vec<Template>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    automount_service_account_token: Option<bool>,
+    /// Whom Argo's own container is, where pods are to hold no token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executor: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security_context: Option<PodSecurityContext>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volumes: Option<Vec<Volume>>,
+}
+
+/// A graph, or a pod.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Template {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dag: Option<Dag>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<Parameters>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    daemon: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_containers: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_strategy: Option<RetryStrategy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_deadline_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account_name: Option<String>,
+    /// Pods at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallelism: Option<u32>,
+    /// What Argo has no field for, as text: user namespace, runtime class, profiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_spec_patch: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Dag {
+    tasks: Vec<Task>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Task {
+    name: String,
+    template: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_sequence: Option<Sequence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Parameters>,
+}
+
+/// `0` to `count - 1`.
+#[derive(Debug, Serialize)]
+struct Sequence {
+    count: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameters {
+    parameters: Vec<Parameter>,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameter {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RetryStrategy {
+    limit: String,
+    expression: &'static str,
+    retry_policy: &'static str,
+}
+
+/// 75, 11, a death by a signal and a lost node may pass; all else does not.
+const AGAIN: &str =
+    "lastRetry.status == 'Error' || asInt(lastRetry.exitCode) in [11, 75] || asInt(lastRetry.exitCode) > 128";
+
+/// Name of the parameter that numbers the pods of a step.
+const INDEX: &str = "index";
+
+/// What is left of a run.
+pub fn workflow(manifests: &Manifests, progress: &Progress, facts: &Facts) -> Result<Workflow, JobError> {
+    let (mut tasks, mut templates, mut shared) = (Vec::new(), Vec::new(), None);
+    let nodes = &manifests.chain.nodes;
+    let left = |at: &usize| progress.0[*at] != State::Done;
+    for (at, node) in nodes.iter().enumerate().filter(|(at, _)| left(at)) {
+        let (mut of, workers) = manifests.pod_of(node, &progress.0[at], facts)?;
+        of.waits_for.clear();
+        let (pod, throttle) = (of.pod(), of.resources.throttle);
+        shared = shared.or_else(|| Some((pod.volumes.clone(), pod.security_context.clone())));
+        let step = manifests.name(&node.step);
+        let before = node.after.iter().chain(&node.beside).copied().filter(left);
+        tasks.push(Task {
+            dependencies: before.map(|before| manifests.name(&nodes[before].step)).collect(),
+            ..Task::of(step.clone(), step.clone())
+        });
+        let mut worker = Template::of(manifests, node, &pod, of.resources.seconds)?;
+        if node.step.is_array() {
+            templates.push(Template::array(&step, workers, throttle));
+            worker.name = pod_of(&step);
+            worker.inputs = Some(parameters(None));
+        }
+        templates.push(worker);
+    }
+    let dag = Template { name: "run".into(), dag: Some(Dag { tasks }), ..Template::default() };
+    let (volumes, security_context) = shared.unwrap_or_default();
+    let executor = manifests.cluster.k8s.service_accounts.get("argo").map(|name| json!({ "serviceAccountName": name }));
+    let named = manifests.names().meta("argo", "argo");
+    let prefix = named.name.as_ref().map(|name| format!("{name}-"));
+    Ok(Workflow {
+        api_version: "argoproj.io/v1alpha1",
+        kind: "Workflow",
+        metadata: ObjectMeta { name: None, generate_name: prefix, ..named },
+        spec: WorkflowSpec {
+            entrypoint: "run",
+            templates: std::iter::once(dag).chain(templates).collect(),
+            automount_service_account_token: executor.is_some().then_some(false),
+            executor,
+            security_context,
+            volumes,
+        },
+    })
+}
+
+impl Task {
+    fn of(name: String, template: String) -> Task {
+        Task { name, template, dependencies: vec![], with_sequence: None, arguments: None }
+    }
+}
+
+impl Template {
+    /// All workers of an array: so many, and so many at once.
+    fn array(step: &str, workers: u32, throttle: u32) -> Template {
+        let task = Task {
+            with_sequence: Some(Sequence { count: workers.to_string() }),
+            arguments: Some(parameters(Some("{{item}}"))),
+            ..Task::of("worker".into(), pod_of(step))
+        };
+        Template {
+            name: step.into(),
+            dag: Some(Dag { tasks: vec![task] }),
+            parallelism: (throttle > 0).then_some(throttle),
+            ..Template::default()
+        }
+    }
+
+    /// The pod of a step.
+    fn of(manifests: &Manifests, node: &Node, pod: &PodSpec, seconds: u64) -> Result<Template, JobError> {
+        let serves = matches!(node.step, Step::Endpoint { .. });
+        let worker = pod.containers.iter().find(|c| c.name == WORKER).cloned().unwrap_or_default();
+        let tries = manifests.cluster.tries;
+        Ok(Template {
+            name: manifests.name(&node.step),
+            daemon: serves.then_some(true),
+            pod_spec_patch: Some(patch(pod, &worker)),
+            container: Some(container(worker, node.step.is_array(), serves)?),
+            init_containers: pod.init_containers.iter().flatten().map(value).collect::<Result<_, _>>()?,
+            retry_strategy: Some(RetryStrategy {
+                limit: (tries - 1).to_string(),
+                expression: AGAIN,
+                retry_policy: "Always",
+            }),
+            active_deadline_seconds: Some(seconds as i64),
+            service_account_name: pod.service_account_name.clone(),
+            ..Template::default()
+        })
+    }
+}
+
+fn pod_of(step: &str) -> String {
+    format!("{step}-worker")
+}
+
+fn parameters(value: Option<&'static str>) -> Parameters {
+    Parameters { parameters: vec![Parameter { name: INDEX, value }] }
+}
+
+fn value(of: &Container) -> Result<Value, JobError> {
+    serde_json::to_value(of).map_err(|e| JobError::Config { place: "manifests".into(), reason: e.to_string() })
+}
+
+/// As Argo takes it: without a name of ours, and numbered as an Indexed Job would.
+fn container(mut of: Container, array: bool, serves: bool) -> Result<Value, JobError> {
+    if array {
+        let index = format!("{{{{inputs.parameters.{INDEX}}}}}");
+        let number = EnvVar { name: "JOB_COMPLETION_INDEX".into(), value: Some(index), ..EnvVar::default() };
+        of.env.get_or_insert_default().push(number);
+    }
+    if serves {
+        of.ports = Some(vec![ContainerPort { container_port: PORT, ..ContainerPort::default() }]);
+        of.startup_probe = Some(health(10, 180));
+        of.readiness_probe = Some(health(5, 2));
+    }
+    if let Some(rights) = &mut of.security_context {
+        (rights.app_armor_profile, rights.proc_mount) = (None, None);
+    }
+    let mut all = value(&of)?;
+    if let Some(fields) = all.as_object_mut() {
+        fields.remove("name");
+    }
+    Ok(all)
+}
+
+/// Argo merges it into the pod.
+fn patch(pod: &PodSpec, worker: &Container) -> String {
+    let rights = worker.security_context.clone().unwrap_or_default();
+    let mut main = json!({ "name": "main" });
+    if rights.proc_mount.is_some() {
+        main["securityContext"] =
+            json!({ "procMount": rights.proc_mount, "appArmorProfile": rights.app_armor_profile });
+    }
+    let all = json!({
+        "hostUsers": pod.host_users,
+        "runtimeClassName": pod.runtime_class_name,
+        "nodeSelector": pod.node_selector,
+        "tolerations": pod.tolerations,
+        "terminationGracePeriodSeconds": pod.termination_grace_period_seconds,
+        "containers": [main],
+    });
+    let set = all.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    Value::Object(set.map(|(k, v)| (k.clone(), v.clone())).collect()).to_string()
+}

@@ -1,0 +1,284 @@
+//! Keeps the order of steps that Kubernetes does not know.
+//!
+//! In: what the cluster holds and how far the store is, again and again. Out: steps created when their inputs are there, endpoints
+//! taken away when nobody needs them. What must hold: every decision follows from those two alone, so that a conductor may be
+//! killed at any instant and two at once do no harm; what failed is left for a person to see, and holds up only what needs it.
+
+use super::live::{Live, Phase};
+use super::{Kubectl, Manifests, Object};
+use crate::chain::Step;
+use crate::estimate::{Facts, Sizes};
+use crate::progress::{Progress, State};
+use rollmill_job::{Drain, JobError, Run};
+use std::time::Duration;
+
+/// Looks in a row that may fail before the conductor ends, to be begun again.
+const PATIENCE: u32 = 30;
+
+/// How conducting ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every step is done.
+    Complete,
+    /// These failed, and nothing else can go on.
+    Failed(Vec<String>),
+    /// A signal came.
+    Drained,
+}
+
+/// What is to be done now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Nodes to create.
+    pub create: Vec<usize>,
+    /// Endpoints to take away.
+    pub remove: Vec<usize>,
+    /// Steps that failed.
+    pub failed: Vec<usize>,
+    /// Whether a step is under way or about to be.
+    pub active: bool,
+}
+
+/// Conducts a run.
+pub struct Conductor<'a> {
+    /// Its objects.
+    pub manifests: &'a Manifests<'a>,
+    /// Its cluster.
+    pub kubectl: &'a Kubectl,
+    /// The run.
+    pub run: &'a Run,
+    /// Sizes of steps that nobody has planned.
+    pub sizes: &'a Sizes,
+}
+
+impl Conductor<'_> {
+    /// Takes away what a person has seen fail, so that it is created anew; says what it was.
+    pub async fn clean(&self, progress: &Progress) -> Result<Vec<String>, JobError> {
+        let live = self.kubectl.live(&self.run.id).await?;
+        let mut cleaned = Vec::new();
+        for (node, _) in self.manifests.chain.nodes.iter().zip(&progress.0).filter(|(_, s)| **s != State::Done) {
+            let name = self.manifests.name(&node.step);
+            if live.jobs.get(&name).is_some_and(|phase| *phase != Phase::Active) {
+                self.kubectl.delete("job", &name).await?;
+                cleaned.push(name);
+            }
+        }
+        Ok(cleaned)
+    }
+
+    /// Puts a conductor into the cluster. One that still conducts is left alone; one that has ended is made anew.
+    pub async fn begin(&self, conductor: &Object) -> Result<(), JobError> {
+        let (run_id, name) = (&self.run.id, self.manifests.conductor_name());
+        match self.kubectl.live(run_id).await?.jobs.get(&name) {
+            Some(Phase::Active) => return Ok(()),
+            Some(_) => self.kubectl.delete("job", &name).await?,
+            None => {}
+        }
+        self.kubectl.create(conductor, &name, run_id).await
+    }
+
+    /// Until everything is done, or nothing can go on.
+    pub async fn conduct(&self, drain: &Drain) -> Result<Ended, JobError> {
+        let mut progress = Progress::none(self.manifests.chain);
+        let pause = Duration::from_secs(self.manifests.cluster.k8s.look_seconds.max(1));
+        let mut failures = 0;
+        loop {
+            let said = match self.look(&mut progress).await {
+                Ok(Some(ended)) => return Ok(ended),
+                Ok(None) => {
+                    failures = 0;
+                    None
+                }
+                Err(e) => Some(e),
+            };
+            if let Some(error) = said {
+                failures += 1;
+                if failures == PATIENCE {
+                    return Err(error);
+                }
+                eprintln!("conduct: {error}");
+            }
+            tokio::select! {
+                () = drain.raised() => return Ok(Ended::Drained),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One look, and what follows from it.
+    async fn look(&self, progress: &mut Progress) -> Result<Option<Ended>, JobError> {
+        // The cluster first: a job that has ended by then has left all its work in the store.
+        let live = self.kubectl.live(&self.run.id).await?;
+        progress.advance(self.run, self.manifests.chain).await?;
+        let next = self.next(progress, &live);
+        let nodes = &self.manifests.chain.nodes;
+        for &at in &next.remove {
+            let name = self.manifests.name(&nodes[at].step);
+            self.kubectl.delete("deployment", &name).await?;
+            eprintln!("conduct: {name} was taken away");
+        }
+        if !next.create.is_empty() {
+            let facts = Facts::read(Some(self.run), self.sizes).await?;
+            for &at in &next.create {
+                let object = self.manifests.step(&nodes[at], &progress.0[at], &facts)?;
+                let name = self.manifests.name(&nodes[at].step);
+                self.kubectl.create(&object, &name, &self.run.id).await?;
+                eprintln!("conduct: {name} was created");
+            }
+        }
+        Ok(match () {
+            () if progress.0.iter().all(|state| *state == State::Done) && next.remove.is_empty() => {
+                Some(Ended::Complete)
+            }
+            () if !next.active && next.remove.is_empty() => {
+                Some(Ended::Failed(next.failed.iter().map(|&at| self.manifests.name(&nodes[at].step)).collect()))
+            }
+            () => None,
+        })
+    }
+
+    fn next(&self, progress: &Progress, live: &Live) -> Next {
+        next(self.manifests, progress, live)
+    }
+}
+
+/// What follows from how far the store is and what the cluster holds.
+fn next(manifests: &Manifests, progress: &Progress, live: &Live) -> Next {
+    let nodes = &manifests.chain.nodes;
+    let done = |at: usize| progress.0[at] == State::Done;
+    let phase = |at: usize| live.jobs.get(&manifests.name(&nodes[at].step)).copied();
+    let mut next = Next::default();
+    for (at, node) in nodes.iter().enumerate() {
+        let ready = node.after.iter().all(|&before| done(before));
+        if let Step::Endpoint { .. } = node.step {
+            let wanted = ready && users(manifests, at).any(|user| !done(user) && !has_failed(phase(user)));
+            match (wanted, live.endpoints.contains(&manifests.name(&node.step))) {
+                (true, false) => next.create.push(at),
+                (false, true) => next.remove.push(at),
+                _ => {}
+            }
+            continue;
+        }
+        match phase(at) {
+            _ if done(at) || !ready => {}
+            None => {
+                next.create.push(at);
+                next.active = true;
+            }
+            Some(Phase::Active) => next.active = true,
+            // A job whose pods all ended well and whose stage is not sealed has failed all the same.
+            Some(Phase::Complete | Phase::Failed) => next.failed.push(at),
+        }
+    }
+    next
+}
+
+fn has_failed(phase: Option<Phase>) -> bool {
+    phase.is_some_and(|phase| phase != Phase::Active)
+}
+
+/// Steps that act with an endpoint.
+fn users<'a>(manifests: &'a Manifests, endpoint: usize) -> impl Iterator<Item = usize> + 'a {
+    let nodes = manifests.chain.nodes.iter().enumerate();
+    nodes.filter(move |(_, node)| node.beside == Some(endpoint)).map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::tests::{manifests, sizes};
+    use crate::{Chain, ClusterSettings};
+    use proptest::prelude::*;
+
+    fn names(chain: &Chain, of: &[usize]) -> String {
+        of.iter().map(|&at| chain.nodes[at].step.name()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A chain of one round of which all before a step is done.
+    fn until(chain: &Chain, step: &str) -> Progress {
+        let at = chain.nodes.iter().position(|node| node.step.name() == step).unwrap();
+        let mut progress = Progress::none(chain);
+        // What comes before it in any way.
+        let mut before = chain.nodes[at].after.clone();
+        while let Some(at) = before.pop() {
+            progress.0[at] = State::Done;
+            before.extend(&chain.nodes[at].after);
+        }
+        progress
+    }
+
+    #[test]
+    fn a_step_is_created_when_its_inputs_are_there_and_its_endpoint_beside_it() {
+        let (sizes, cluster) = (sizes(), ClusterSettings::default());
+        let chain = Chain::new(&sizes.rollout, "v1", 1, false);
+        let manifests = manifests(&chain, &sizes, &cluster);
+        let first = next(&manifests, &Progress::none(&chain), &Live::default());
+        assert_eq!(names(&chain, &first.create), "synthesize");
+        let mut progress = until(&chain, "rollout-train-0001");
+        let acting = next(&manifests, &progress, &Live::default());
+        assert_eq!(names(&chain, &acting.create), "endpoint-0000 rollout-train-0001 rollout-heldout-0000");
+        let endpoint = manifests.name(&chain.nodes[acting.create[0]].step);
+        let mut live = Live { endpoints: [endpoint].into(), ..Live::default() };
+        for (at, phase) in acting.create[1..].iter().zip([Phase::Failed, Phase::Active]) {
+            live.jobs.insert(manifests.name(&chain.nodes[*at].step), phase);
+        }
+        let one_failed = next(&manifests, &progress, &live);
+        assert_eq!((names(&chain, &one_failed.create), one_failed.active), (String::new(), true));
+        assert_eq!(names(&chain, &one_failed.failed), "rollout-train-0001");
+        assert!(one_failed.remove.is_empty(), "the other still needs its endpoint");
+        // The other is done: what it was for goes on, and the endpoint serves nobody.
+        progress.0[acting.create[2]] = State::Done;
+        let other_done = next(&manifests, &progress, &live);
+        assert_eq!(names(&chain, &other_done.create), "score-heldout-0000");
+        assert_eq!(names(&chain, &other_done.remove), "endpoint-0000");
+        // A job whose pods all ended well before its stage was read, and is still open, has failed too.
+        live.jobs.insert(manifests.name(&Step::Score { set: "heldout".into(), round: 0 }), Phase::Complete);
+        live.endpoints.clear();
+        let stuck = next(&manifests, &progress, &live);
+        assert!(!stuck.active && stuck.create.is_empty() && stuck.failed.len() == 2);
+    }
+
+    proptest! {
+        /// Whatever ends in whatever order, every step is created once, after its inputs, and no endpoint is left.
+        #[test]
+        fn every_chain_comes_to_its_end(rounds in 0u32..4, lag in 0u32..3, order in proptest::collection::vec(any::<u16>(), 200)) {
+            let mut sizes = sizes();
+            sizes.rollout.max_lag = lag;
+            let cluster = ClusterSettings::default();
+            let chain = Chain::new(&sizes.rollout, "v1", rounds, false);
+            let manifests = manifests(&chain, &sizes, &cluster);
+            let (mut progress, mut live) = (Progress::none(&chain), Live::default());
+            for pick in order {
+                let next = next(&manifests, &progress, &live);
+                for at in next.remove {
+                    live.endpoints.remove(&manifests.name(&chain.nodes[at].step));
+                }
+                for at in next.create {
+                    let name = manifests.name(&chain.nodes[at].step);
+                    prop_assert!(chain.nodes[at].after.iter().all(|&before| progress.0[before] == State::Done));
+                    match chain.nodes[at].step {
+                        Step::Endpoint { .. } => prop_assert!(live.endpoints.insert(name)),
+                        _ => prop_assert_eq!(live.jobs.insert(name, Phase::Active), None),
+                    }
+                }
+                let active: Vec<usize> = (0..chain.nodes.len())
+                    .filter(|&at| live.jobs.get(&manifests.name(&chain.nodes[at].step)) == Some(&Phase::Active))
+                    .collect();
+                if let Some(&at) = active.get(pick as usize % active.len().max(1)) {
+                    live.jobs.insert(manifests.name(&chain.nodes[at].step), Phase::Complete);
+                    progress.0[at] = State::Done;
+                }
+                // An endpoint is done when its stages are.
+                for (at, node) in chain.nodes.iter().enumerate() {
+                    if let Step::Endpoint { .. } = node.step
+                        && users(&manifests, at).all(|user| progress.0[user] == State::Done)
+                    {
+                        progress.0[at] = State::Done;
+                    }
+                }
+            }
+            prop_assert!(progress.0.iter().all(|state| *state == State::Done), "{:?}", progress);
+            prop_assert!(live.endpoints.is_empty());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a cluster holds of a run.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far a Job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits or runs.
+    Active,
+    /// All of its indexes succeeded.
+    Complete,
+    /// It will not go on.
+    Failed,
+}
+
+/// Jobs and endpoints by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Jobs.
+    pub jobs: BTreeMap<String, Phase>,
+    /// Deployments.
+    pub endpoints: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind")]
+enum Item {
+    Job(Box<Job>),
+    Deployment(Box<Deployment>),
+    #[serde(other)]
+    Other,
+}
+
+impl Live {
+    /// From a list as the API server writes it.
+    pub fn parse(json: &str) -> Result<Live, serde_json::Error> {
+        let list: List = serde_json::from_str(json)?;
+        let mut live = Live::default();
+        let name = |metadata: ObjectMeta| metadata.name.unwrap_or_default();
+        for item in list.items {
+            match item {
+                Item::Job(job) => {
+                    let phase = phase(&job);
+                    live.jobs.insert(name(job.metadata), phase);
+                }
+                Item::Deployment(deployment) => {
+                    live.endpoints.insert(name(deployment.metadata));
+                }
+                Item::Other => {}
+            }
+        }
+        Ok(live)
+    }
+}
+
+fn phase(job: &Job) -> Phase {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let holds = |wanted: &str| conditions.into_iter().flatten().any(|c| c.type_ == wanted && c.status == "True");
+    match () {
+        () if holds("Failed") => Phase::Failed,
+        () if holds("Complete") => Phase::Complete,
+        () => Phase::Active,
+    }
+}
