@@ -1,7 +1,5 @@
 locals {
   bucket_name = coalesce(var.bucket_name, var.name)
-  # Of any run: a run is one folder below the prefix.
-  run = var.prefix == "" ? "${aws_s3_bucket.runs.arn}/*" : "${aws_s3_bucket.runs.arn}/${var.prefix}/*"
 }
 
 resource "aws_s3_bucket" "runs" {
@@ -54,6 +52,21 @@ resource "aws_s3_bucket_lifecycle_configuration" "runs" {
     filter {}
     abort_incomplete_multipart_upload {
       days_after_initiation = var.abort_uploads_days
+    }
+  }
+
+  # Lifecycle rules match prefixes, not folders in the middle of a name: chunks carry a tag instead.
+  rule {
+    id     = "old-chunks"
+    status = "Enabled"
+    filter {
+      tag {
+        key   = "rollmill"
+        value = "chunk"
+      }
+    }
+    expiration {
+      days = var.chunk_days
     }
   }
 

@@ -36,6 +36,16 @@ variable "abort_uploads_days" {
   default     = 7
 }
 
+variable "chunk_days" {
+  description = "Days after which checkpoints inside shards are removed. `rollmill gc` removes those of sealed stages sooner. A shard that is older and unfinished begins anew."
+  type        = number
+  default     = 30
+  validation {
+    condition     = var.chunk_days >= 7
+    error_message = "chunk_days must be at least 7: a run may rest over a weekend."
+  }
+}
+
 variable "old_version_days" {
   description = "Days for which deleted and overwritten objects can be brought back."
   type        = number

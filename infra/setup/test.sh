@@ -14,12 +14,19 @@ fi
 export ROLLMILL_SCHEMAS=${ROLLMILL_SCHEMAS:-$ROLLMILL_CACHE/schemas/bin/python}
 # Compilers for the sandboxes, made once; tests that find them absent try themselves, and say so when they cannot.
 "$(target_dir)/debug/rollmill" sandbox prepare all --profile all || echo "skipped: tests that need packages"
+# What images are built on, in place of a registry's Debian.
+"$(target_dir)/debug/rollmill" sandbox prepare image-base --packages bash,coreutils,grep,libc-bin,libstdc++6,python3,ca-certificates \
+    || echo "skipped: tests that build images"
 export ROLLMILL_DATA=${ROLLMILL_DATA:-$PWD/../shared/data}
 # Test runners hide what a passing test prints: what is missing is said here.
 for part in "s3:$ROLLMILL_CACHE/seaweedfs/weed" "model:$ROLLMILL_MODEL/config.json" "data:$ROLLMILL_DATA/mbpp/mbpp.jsonl" \
     "transformers:${ROLLMILL_TRANSFORMERS:-none}" "schemas:$ROLLMILL_SCHEMAS"; do
     [ -e "${part#*:}" ] || echo "skipped: tests that need ${part%%:*} (${part#*:} is not there)"
 done
+for program in kubectl terraform; do
+    command -v "$program" >/dev/null || echo "skipped: tests that need $program"
+done
+[ -n "${ROLLMILL_TERRAFORM_PLUGINS:-}" ] || echo "skipped: tests that need terraform-providers (ROLLMILL_TERRAFORM_PLUGINS names none)"
 [ -n "${ROLLMILL_TEST_NFS:-}" ] || echo "skipped: tests that need nfs (\`make nfs\` runs them in a machine of their own)"
 # Doc tests apart: nextest does not run them.
 cargo test --workspace --doc

@@ -2,7 +2,7 @@
 # Runs a command beside a SeaweedFS S3 server on loopback, which is started for it and stopped by its pid.
 # usage: weed.sh COMMAND...   The command sees AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION.
 # With WEED_DATA=FOLDER the data stays there for the next call. Without it the data goes with the command, and tests get a bucket
-# (ROLLMILL_TEST_S3) and a key that may only read and list (ROLLMILL_TEST_S3_READER, id:secret).
+# (ROLLMILL_TEST_S3), a key that may only read and list (ROLLMILL_TEST_S3_READER, id:secret), and keys of jobs.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 weed=$ROLLMILL_CACHE/seaweedfs/weed
@@ -43,11 +43,23 @@ if len(ports) != 4 or not all(map(free, ports)):
 print(*ports)
 P
 )"
-cat > "$dir/iam.json" <<'J'
-{"identities":[
- {"name":"test","credentials":[{"accessKey":"testkey","secretKey":"testsecret"}],"actions":["Admin","Read","List","Tagging","Write"]},
- {"name":"reader","credentials":[{"accessKey":"readkey","secretKey":"readsecret"}],"actions":["Read","List"]}]}
-J
+# Everybody, one who may only look, and one for each job with the rights terraform/ gives it on one run (ROLLMILL_TEST_S3_ROLES).
+python3 - "$here/../../terraform/modules/rights/rights.json" > "$dir/iam.json" <<'P'
+import json, sys
+
+rights, run = json.load(open(sys.argv[1])), "rollmill-roles/run/"
+def identity(name, actions):
+    return {"name": name, "credentials": [{"accessKey": name + "key", "secretKey": name + "secret"}], "actions": actions}
+
+# The server takes an action without a star for one on a whole bucket.
+def job(name, of):
+    reads = [f"Read:{run}{folder.rstrip('*')}*" for folder in rights["read_by_all"] + of["reads"]]
+    writes = [f"{action}:{run}{folder.rstrip('*')}*" for folder in of["writes"] for action in ("Write", "Tagging")]
+    return identity(name, ["List:rollmill-roles*"] + reads + writes)
+
+everybody = [identity("test", ["Admin", "Read", "List", "Tagging", "Write"]), identity("read", ["Read", "List"])]
+print(json.dumps({"identities": everybody + [job(name, of) for name, of in rights["jobs"].items()]}))
+P
 # In a session of its own: Ctrl-C is for the command, which still needs the server while it drains. It ends with this script.
 apart=(setsid)
 command -v setpriv >/dev/null && apart+=(setpriv --pdeathsig TERM)
@@ -68,6 +80,8 @@ export AWS_ENDPOINT_URL=http://127.0.0.1:$s3 AWS_ACCESS_KEY_ID=testkey AWS_SECRE
 export ROLLMILL_WEED_PID=$pid
 if [ -z "${WEED_DATA:-}" ]; then
     export ROLLMILL_TEST_S3=s3://rollmill-test ROLLMILL_TEST_S3_READER=readkey:readsecret
+    export ROLLMILL_TEST_S3_ROLES=s3://rollmill-roles/run
     python3 "$here/make_bucket.py" rollmill-test
+    python3 "$here/make_bucket.py" rollmill-roles
 fi
 "$@"

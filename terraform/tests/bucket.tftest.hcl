@@ -29,7 +29,7 @@ run "closed_encrypted_and_versioned" {
   }
 }
 
-run "abandoned_uploads_do_not_pile_up" {
+run "uploads_and_chunks_do_not_pile_up" {
   command = apply
   assert {
     condition = anytrue([
@@ -37,6 +37,12 @@ run "abandoned_uploads_do_not_pile_up" {
       try(r.abort_incomplete_multipart_upload[0].days_after_initiation, 0) == 7
     ])
     error_message = "abandoned uploads stay for ever"
+  }
+  assert {
+    condition = anytrue([
+      for r in aws_s3_bucket_lifecycle_configuration.runs.rule : r.id == "old-chunks" && try(r.expiration[0].days, 0) == 30
+    ])
+    error_message = "chunks stay for ever"
   }
 }
 
@@ -67,4 +73,12 @@ run "wrong_names_are_refused" {
     name = "Rollmill_1"
   }
   expect_failures = [var.name]
+}
+
+run "chunks_of_yesterday_stay" {
+  command = plan
+  variables {
+    chunk_days = 1
+  }
+  expect_failures = [var.chunk_days]
 }

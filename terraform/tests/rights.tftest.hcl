@@ -1,4 +1,4 @@
-# What each job may do, read from the policies that would be made. The provider is mocked: nothing is made and nothing is asked.
+# Roles and queues. The provider is mocked: nothing is made and nothing is asked. What policies say is tested in modules/rights.
 mock_provider "aws" {
   mock_resource "aws_s3_bucket" {
     defaults = {
@@ -15,69 +15,18 @@ mock_provider "aws" {
   }
 }
 
-run "rollout_cannot_read_secrets" {
+run "roles_have_the_policies_of_their_jobs" {
   command = apply
-
-  assert {
-    condition = anytrue([
-      for s in jsondecode(aws_iam_role_policy.job["rollout"].policy).Statement :
-      s.Effect == "Deny" && contains(flatten([s.Resource]), "arn:aws:s3:::rollmill-test/runs/*/tables/task_secrets/*")
-    ])
-    error_message = "nothing denies rollout the hidden tests"
-  }
-  assert {
-    condition = alltrue(flatten([
-      for s in jsondecode(aws_iam_role_policy.job["rollout"].policy).Statement : [
-        for r in flatten([s.Resource]) : !can(regex("task_secrets|candidates|admissions|rejections", r))
-      ] if s.Effect == "Allow"
-    ]))
-    error_message = "rollout is allowed a table that holds references or hidden tests"
-  }
-  assert {
-    condition = alltrue(flatten([
-      for job in ["rollout", "train", "evaluate", "endpoint"] : [
-        for s in jsondecode(aws_iam_role_policy.job[job].policy).Statement : [
-          for r in flatten([s.Resource]) : !strcontains(r, "/tables/*")
-        ] if s.Effect == "Allow"
-      ]
-    ]))
-    error_message = "a job that needs no secrets is allowed all tables"
-  }
-}
-
-run "jobs_write_only_their_own_tables_and_delete_nothing" {
-  command = apply
-
-  assert {
-    condition = alltrue(flatten([
-      for job in keys(local.jobs) : [
-        for s in jsondecode(aws_iam_role_policy.job[job].policy).Statement : [
-          for a in flatten([s.Action]) : !can(regex("Delete|\\*", a))
-        ] if s.Effect == "Allow"
-      ]
-    ]))
-    error_message = "a job may delete, or may do everything"
-  }
   assert {
     condition = alltrue([
-      for job in keys(local.jobs) : job == "verify" || !contains(local.jobs[job].writes, "tables/tasks/*")
+      for job, of in aws_iam_role_policy.job :
+      strcontains(of.policy, "arn:aws:s3:::rollmill-test/runs/*/run.toml") && of.policy == module.rights.policies[job]
     ])
-    error_message = "another job than verify writes tasks"
+    error_message = "a role has not its own policy"
   }
-}
-
-run "records_are_created_once" {
-  command = apply
-
   assert {
-    condition = anytrue([
-      for s in jsondecode(aws_s3_bucket_policy.runs.policy).Statement :
-      s.Effect == "Deny" && s.Principal == "*" && s.Action == "s3:PutObject"
-      && try(s.Condition.Null["s3:if-none-match"], "") == "true"
-      && contains(flatten([s.Resource]), "arn:aws:s3:::rollmill-test/runs/*/tables/*")
-      && contains(flatten([s.Resource]), "arn:aws:s3:::rollmill-test/runs/*/control/*")
-    ])
-    error_message = "an object below tables/ or control/ could be overwritten"
+    condition     = strcontains(aws_s3_bucket_policy.runs.policy, "CreateOnly")
+    error_message = "the bucket has not its policy"
   }
 }
 

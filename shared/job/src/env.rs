@@ -46,6 +46,8 @@ pub const AWS_CONTAINER_CREDENTIALS_FULL_URI: &str = "AWS_CONTAINER_CREDENTIALS_
 pub const AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 /// `1`: ask the metadata service of an EC2 instance for keys. Only then, because elsewhere it does not answer.
 pub const INSTANCE_CREDENTIALS: &str = "ROLLMILL_INSTANCE_CREDENTIALS";
+/// `1`: tag chunks `rollmill=chunk`, for a lifecycle rule of the bucket. Not every server knows tags.
+pub const TAG_CHUNKS: &str = "ROLLMILL_TAG_CHUNKS";
 
 /// A variable's value, if it is set and not empty.
 pub fn read(name: &str) -> Option<String> {
@@ -68,6 +70,7 @@ pub fn s3_settings() -> rollmill_store::S3Settings {
         secret_key: read(AWS_SECRET_ACCESS_KEY),
         session_token: read(AWS_SESSION_TOKEN),
         role: role(read),
+        tag_chunks: read(TAG_CHUNKS).as_deref() == Some("1"),
     }
 }
 

@@ -15,8 +15,8 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::aws::S3ConditionalPut;
 use object_store::client::{HttpConnector, ReqwestConnector};
 use object_store::{
-    Error as Backend, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, memory::InMemory,
-    path::Path as ObjectPath,
+    Error as Backend, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, TagSet,
+    memory::InMemory, path::Path as ObjectPath,
 };
 use std::io::{Read, Write};
 use std::path::Path;
@@ -31,6 +31,7 @@ pub struct Objects {
     address: String,
     /// Makes this process's pauses unlike those of others.
     seed: u64,
+    tag_chunks: bool,
 }
 
 /// Files up to this size are sent whole, larger ones in parts of it.
@@ -43,7 +44,14 @@ impl Objects {
     /// A store in memory, for tests.
     pub fn memory() -> Objects {
         let store = Arc::new(InMemory::new());
-        Objects { uploads: store.clone(), store, prefix: "run".into(), address: "memory:".into(), seed: 0 }
+        Objects {
+            uploads: store.clone(),
+            store,
+            prefix: "run".into(),
+            address: "memory:".into(),
+            seed: 0,
+            tag_chunks: false,
+        }
     }
 
     /// The run at `s3://bucket/prefix`.
@@ -72,7 +80,14 @@ impl Objects {
         let bad = |e: Backend| StoreError::BadAddress { address: address.clone(), reason: e.to_string() };
         let uploads = Arc::new(builder.clone().with_retry(retry(TRIES as usize)).build().map_err(bad)?);
         let store = Arc::new(builder.with_retry(retry(0)).build().map_err(bad)?);
-        Ok(Objects { store, uploads, prefix: prefix.trim_matches('/').into(), address, seed })
+        Ok(Objects {
+            store,
+            uploads,
+            prefix: prefix.trim_matches('/').into(),
+            address,
+            seed,
+            tag_chunks: settings.tag_chunks,
+        })
     }
 
     /// Makes a call that may be repeated blindly until it succeeds or fails for a reason that stays.
@@ -96,6 +111,15 @@ impl Objects {
         } else {
             ObjectPath::from(format!("{}/{key}", self.prefix))
         }
+    }
+
+    /// Lifecycle rules match the beginning of a name, and `chunks` is a folder in its middle.
+    fn tags(&self, key: &Key) -> TagSet {
+        let mut tags = TagSet::default();
+        if self.tag_chunks && key.as_str().split('/').any(|folder| folder == "chunks") {
+            tags.push("rollmill", "chunk");
+        }
+        tags
     }
 
     fn error(&self, what: &str, e: Backend) -> StoreError {
@@ -188,7 +212,7 @@ impl Blobs for Objects {
     }
 
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, StoreError> {
-        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        let options = PutOptions { mode: PutMode::Create, tags: self.tags(key), ..PutOptions::default() };
         match self.store.put_opts(&self.path(key), PutPayload::from_bytes(bytes), options).await {
             Ok(_) => Ok(Created::New),
             Err(Backend::AlreadyExists { .. } | Backend::Precondition { .. }) => Ok(Created::Exists),

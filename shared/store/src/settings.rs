@@ -21,6 +21,8 @@ pub struct S3Settings {
     pub session_token: Option<String>,
     /// Who gives temporary keys, where no access key is given.
     pub role: Option<Role>,
+    /// Tags chunks, so that the bucket's lifecycle can tell them from what stays. Not every server knows tags.
+    pub tag_chunks: bool,
 }
 
 /// Who gives temporary keys.

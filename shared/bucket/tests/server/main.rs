@@ -171,3 +171,22 @@ async fn abandoned_uploads_are_found_and_aborted() {
     let left = client.list_multipart_uploads().bucket(&name).send().await.unwrap();
     assert_eq!(left.uploads().len(), 1, "the sibling's stays");
 }
+
+#[tokio::test]
+async fn chunks_are_tagged_where_it_is_asked_for_and_nothing_else_is() {
+    let Some(settings) = server() else { return };
+    let bucket = fresh();
+    let address = format!("s3://{bucket}/exp1");
+    prepared(&settings, &address, &WISHES).await.unwrap();
+    let client = others(&settings);
+    for (tag_chunks, expected) in [(false, 0), (true, 1)] {
+        let store = rollmill_store::open(&address, &S3Settings { tag_chunks, ..settings.clone() }).unwrap();
+        for (name, tags) in [("control/verify/chunks/00001/x", expected), ("control/verify/plan", 0)] {
+            let key = rollmill_store::Key::new(format!("{name}-{tag_chunks}")).unwrap();
+            store.create(&key, "x".into()).await.unwrap();
+            let found = client.get_object_tagging().bucket(&bucket).key(format!("exp1/{key}")).send().await.unwrap();
+            assert_eq!(found.tag_set.len(), tags, "{key}");
+            assert!(found.tag_set.iter().all(|tag| (tag.key(), tag.value()) == ("rollmill", "chunk")));
+        }
+    }
+}
