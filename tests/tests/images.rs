@@ -20,8 +20,10 @@ fn base() -> Option<()> {
     if !tree.is_dir() {
         return skip("packages", "there is no root image-base (`make test` makes it from Debian's packages)");
     }
-    let tar = Command::new("tar").arg("-C").arg(tree).args(["-c", "."]).stdout(Stdio::piped()).spawn().unwrap();
-    let imported = Command::new("docker").args(["import", "-", BASE]).stdin(tar.stdout.unwrap()).output().unwrap();
+    let mut tar = Command::new("tar").arg("-C").arg(tree).args(["-c", "."]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut import = Command::new("docker");
+    let imported = import.args(["import", "-", BASE]).stdin(tar.stdout.take().unwrap()).output().unwrap();
+    assert!(tar.wait().unwrap().success());
     assert!(imported.status.success(), "{imported:?}");
     Some(())
 }

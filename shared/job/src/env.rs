@@ -56,10 +56,11 @@ pub fn read(name: &str) -> Option<String> {
 
 /// The shard the scheduler gave this process, if one did.
 pub fn scheduled_shard() -> Option<u32> {
-    [SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX]
-        .into_iter()
-        .find_map(|name| read(name)?.parse().ok())
+    SCHEDULED.into_iter().find_map(|name| read(name)?.parse().ok())
 }
+
+/// Indexes of arrays, by which schedulers tell their workers apart.
+const SCHEDULED: [&str; 3] = [SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX];
 
 /// How to reach a bucket.
 pub fn s3_settings() -> rollmill_store::S3Settings {
