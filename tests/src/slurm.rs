@@ -30,6 +30,10 @@ pub struct Ended {
     pub name: String,
     /// `COMPLETED`, `FAILED`, `CANCELLED`, ...
     pub state: String,
+    /// When it began, in seconds of some day.
+    pub began: f64,
+    /// When it ended.
+    pub ended: f64,
 }
 
 impl Cluster {
@@ -95,7 +99,12 @@ impl Cluster {
             let found = line.split_whitespace().find_map(|word| word.strip_prefix(&format!("{name}=")));
             found.unwrap_or_default().to_string()
         };
-        text.lines().map(|line| Ended { name: field(line, "Name"), state: field(line, "JobState") }).collect()
+        let ended = |line: &str| {
+            let (began, ended) = (seconds(&field(line, "StartTime")), seconds(&field(line, "EndTime")));
+            let ended = if ended < began { ended + 86_400.0 } else { ended };
+            Ended { name: field(line, "Name"), state: field(line, "JobState"), began, ended }
+        };
+        text.lines().map(ended).collect()
     }
 
     /// Waits until `nodes` take work.
@@ -185,6 +194,12 @@ fn processes_of(folder: &Path) -> Vec<u32> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|&pid| pid != std::process::id() && (has(pid, "cmdline") || has(pid, "environ"))).collect()
+}
+
+/// Seconds of the day of `2026-11-30T14:24:31`.
+fn seconds(time: &str) -> f64 {
+    let clock = time.split('T').nth(1).unwrap_or_default().split(':').map(|part| part.parse().unwrap_or(0.0));
+    clock.fold(0.0, |sum, part: f64| sum * 60.0 + part)
 }
 
 fn kill(child: &mut Child) {

@@ -271,3 +271,82 @@ fn a_budget_that_is_spent_stops_the_chain() {
     let again = setting.submit(&[]);
     assert_eq!(again.status.code(), Some(2), "{}", String::from_utf8_lossy(&again.stderr));
 }
+
+#[test]
+fn jobs_that_submit_at_once_add_nothing_and_a_time_to_begin_is_kept() {
+    let quick = |text: String| verification(text).replace("repeats = 16", "repeats = 2");
+    let Some(setting) = Setting::new(None, on_a_folder, quick) else { return };
+    setting.submitted(&["--begin", "now+1hour"]);
+    let waiting = || setting.cluster.ask("squeue", &["--noheader", "--format", "%j %T %r %E"]);
+    setting
+        .cluster
+        .wait("a job that waits for its time", PATIENCE, || waiting().contains("-synthesize PENDING BeginTime"));
+    assert!(waiting().lines().any(|l| l.contains("-verify PENDING") && l.contains("afterok")), "{}", waiting());
+    setting.cluster.ask("scancel", &["--user", "root"]);
+    setting.wait_for_all();
+
+    // What a line of scrontab does: a small job that submits. Debian's Slurm has no scrontab itself.
+    let line = format!(
+        "cd {} && {} submit slurm --config {} --run {} --folder {}",
+        project().display(),
+        program("rollmill").display(),
+        setting.config.display(),
+        setting.address,
+        setting.dir.path().join("logs").display()
+    );
+    let night = |number: u32| {
+        let log = setting.dir.path().join(format!("night-{number}.txt"));
+        let output = format!("--output={}", log.display());
+        let id = setting.cluster.ask("sbatch", &["--parsable", "--job-name=night", &output, "--wrap", &line]);
+        assert!(id.trim().parse::<u32>().is_ok(), "{id}");
+        log
+    };
+    // Two at once, of which the second finds what the first has put into the queue.
+    let logs = [night(1), night(2)];
+    setting.wait_for_all();
+    let said = logs.map(|log| std::fs::read_to_string(log).unwrap());
+    let whole = said.concat();
+    assert!(whole.contains("Follow it:"), "{whole}");
+    let submitted = setting.cluster.ended().into_iter().filter(|job| job.name.ends_with("-synthesize")).count();
+    assert_eq!(submitted, 2, "the one that was cancelled, and one of both nights\n{whole}");
+    assert_every_task_once(&setting, 263);
+    assert!(setting.submitted(&[]).contains("Everything is done."));
+}
+
+/// For docs/results/cluster.md: `cargo test -p rollmill-e2e --test slurm lag -- --ignored --nocapture`, beside weed.sh.
+#[test]
+#[ignore = "a measurement of several minutes"]
+fn how_long_the_trainer_waits_with_lag_0_and_1() {
+    let Some(model) = model() else { return };
+    for lag in [0, 1] {
+        let with_lag = |text: String| {
+            let text = text.replace("[rollout]\n", &format!("[rollout]\nmax_lag = {lag}\n"));
+            if lag == 0 {
+                text
+            } else {
+                text.replace("[train]\n", "[train]\nmax_age = 1\noff_policy = { kind = \"truncated\", cap = 2.0 }\n")
+            }
+        };
+        let Some(setting) = Setting::new(Some(&model), on_a_folder, with_lag) else { return };
+        let before = std::time::Instant::now();
+        setting.submitted(&["--rounds", "4"]);
+        let submission = before.elapsed().as_secs_f64();
+        setting.wait_for_all();
+        let mut jobs = setting.cluster.ended();
+        jobs.retain(|job| job.state == "COMPLETED");
+        jobs.sort_by(|a, b| a.began.total_cmp(&b.began));
+        let of = |part: &str| jobs.iter().filter(|job| job.name.contains(part)).collect::<Vec<_>>();
+        let trains = of("-train-000").into_iter().filter(|j| !j.name.contains("rollout") && !j.name.contains("score"));
+        let trains: Vec<_> = trains.collect();
+        let busy: f64 = trains.iter().map(|job| job.ended - job.began).sum();
+        let idle: f64 = trains.windows(2).map(|pair| (pair[1].began - pair[0].ended).max(0.0)).sum();
+        let whole = jobs.iter().map(|job| job.ended).fold(0.0, f64::max) - jobs[0].began;
+        println!(
+            "lag {lag}: {} jobs, submitted in {submission:.1} s; whole run {whole:.0} s; trainer busy {busy:.0} s, idle between rounds {idle:.0} s",
+            jobs.len()
+        );
+        for job in &jobs {
+            println!("  {:<40} {:>5.0} to {:>5.0}", job.name, job.began - jobs[0].began, job.ended - jobs[0].began);
+        }
+    }
+}
