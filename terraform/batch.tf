@@ -7,13 +7,13 @@ locals {
   }
 
   definitions = var.batch == null ? {} : {
-    synthesize = { image = var.images.cpu, vcpus = 1, memory = 2048, gpus = 0 }
-    verify     = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0 }
-    rollout    = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0 }
-    score      = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0 }
-    evaluate   = { image = var.images.cpu, vcpus = 1, memory = 4096, gpus = 0 }
-    train      = { image = var.images.gpu, vcpus = 8, memory = 61440, gpus = 1 }
-    endpoint   = { image = var.images.gpu, vcpus = 8, memory = 30720, gpus = 1 }
+    synthesize = { image = var.images.cpu, vcpus = 1, memory = 2048, gpus = 0, sandboxes = false }
+    verify     = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0, sandboxes = true }
+    rollout    = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0, sandboxes = true }
+    score      = { image = var.images.cpu, vcpus = 2, memory = 4096, gpus = 0, sandboxes = true }
+    evaluate   = { image = var.images.cpu, vcpus = 1, memory = 4096, gpus = 0, sandboxes = false }
+    train      = { image = var.images.gpu, vcpus = 8, memory = 61440, gpus = 1, sandboxes = false }
+    endpoint   = { image = var.images.gpu, vcpus = 8, memory = 30720, gpus = 1, sandboxes = false }
   }
 }
 
@@ -57,7 +57,7 @@ resource "aws_batch_job_definition" "job" {
 
   container_properties = jsonencode({
     image      = each.value.image
-    command    = ["rollmill", each.key]
+    command    = [each.key]
     jobRoleArn = aws_iam_role.job[each.key].arn
     user       = "65532"
     resourceRequirements = concat(
@@ -68,10 +68,21 @@ resource "aws_batch_job_definition" "job" {
       each.value.gpus == 0 ? [] : [{ type = "GPU", value = tostring(each.value.gpus) }],
     )
     readonlyRootFilesystem = true
-    linuxParameters        = { tmpfs = [{ containerPath = "/tmp", size = 4096, mountOptions = ["rw", "exec"] }] }
+    environment = [
+      { name = "ROLLMILL_TAG_CHUNKS", value = "1" },
+      { name = "AWS_REGION", value = aws_s3_bucket.runs.region },
+    ]
+    # Sandboxes open user namespaces, which Docker's default profile forbids, and Batch lets a definition choose no profile.
+    privileged = each.value.sandboxes
+    # Checkpoints do not fit into memory: jobs that load them get a volume of the machine's disk, which takes over the image's /tmp.
+    linuxParameters = each.value.gpus > 0 ? {} : {
+      tmpfs = [{ containerPath = "/tmp", size = 2048, mountOptions = ["rw", "exec", "mode=1777"] }]
+    }
+    volumes     = each.value.gpus > 0 ? [{ name = "tmp", host = {} }] : []
+    mountPoints = each.value.gpus > 0 ? [{ sourceVolume = "tmp", containerPath = "/tmp" }] : []
   })
 
-  # As everywhere: 75 and 11 are begun again, and so is what a reclaimed machine took away; all else is final.
+  # As everywhere: 75 and 11 are begun again, and so is what was killed or a reclaimed machine took away; all else is final.
   retry_strategy {
     attempts = 5
     evaluate_on_exit {
@@ -84,6 +95,10 @@ resource "aws_batch_job_definition" "job" {
     }
     evaluate_on_exit {
       on_exit_code = "11"
+      action       = "RETRY"
+    }
+    evaluate_on_exit {
+      on_exit_code = "137"
       action       = "RETRY"
     }
     evaluate_on_exit {

@@ -51,9 +51,17 @@ rights, run = json.load(open(sys.argv[1])), "rollmill-roles/run/"
 def identity(name, actions):
     return {"name": name, "credentials": [{"accessKey": name + "key", "secretKey": name + "secret"}], "actions": actions}
 
-# The server takes an action without a star for one on a whole bucket.
+# The server takes an action without a star for one on a whole bucket, and knows no denial: what is denied is left out.
+def control(name):
+    """What a job reads of the control folder: of stages with hidden tests all but their chunks."""
+    closed = [] if name in rights["sees_secrets"] else ["synthesize", "verify"]
+    parts = ["plan", "leases/", "blocks/", "reports/", "sealed"]
+    return [f"control/{stage}/{part}" for stage in ("synthesize", "verify") for part in (parts if stage in closed else [""])] + [
+        f"control/{folder}/" for folder in ("rollout", "score", "evaluate", "checkpoints", "retired", "endpoints", "serve")]
+
 def job(name, of):
-    reads = [f"Read:{run}{folder.rstrip('*')}*" for folder in rights["read_by_all"] + of["reads"]]
+    folders = [folder for folder in rights["read_by_all"] + of["reads"] if folder != "control/*"] + control(name)
+    reads = [f"Read:{run}{folder.rstrip('*')}*" for folder in folders]
     writes = [f"{action}:{run}{folder.rstrip('*')}*" for folder in of["writes"] for action in ("Write", "Tagging")]
     return identity(name, ["List:rollmill-roles*"] + reads + writes)
 

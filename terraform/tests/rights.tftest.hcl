@@ -68,6 +68,13 @@ run "queues_are_made_when_asked_for" {
     ])
     error_message = "a container is root, or may write into its image"
   }
+  assert {
+    condition = alltrue([
+      for job, d in aws_batch_job_definition.job :
+      jsondecode(d.container_properties).privileged == contains(["verify", "rollout", "score"], job)
+    ])
+    error_message = "a job that opens no sandbox is privileged, or one that does is not"
+  }
 }
 
 run "none_are_made_otherwise" {

@@ -38,6 +38,8 @@ def graph(spec):
 
 problems = []
 for document in yaml.safe_load_all(open(sys.argv[1])):
+    if document["kind"] != "Workflow":
+        continue
     workflow = Workflow.model_validate(document)
     problems += unknown(document, workflow.model_dump(by_alias=True, exclude_none=True, mode="json"))
     problems += graph(document["spec"])

@@ -124,6 +124,9 @@ fn the_cpu_image_does_a_demo_shard_as_nobody_on_a_read_only_root() {
         let fewer: Vec<String> = flags.iter().filter(|f| *f != flag).cloned().collect();
         assert!(fewer.len() < flags.len() && checked(&fewer).contains("level              no"), "{flag} is not needed");
     }
+    // As a definition of AWS Batch runs it, which can name no profile: nobody, in a privileged container.
+    let batch = ["--user", "65532:65532", "--read-only", "--privileged"].map(String::from);
+    assert!(checked(&batch).contains("level              yes"), "{}", checked(&batch));
     // Where nothing is opened, nothing is allowed.
     let plain = rights("synthesize");
     assert!(!plain.iter().any(|flag| flag.ends_with("unconfined")), "{plain:?}");

@@ -164,8 +164,12 @@ fn a_workflow_is_right_by_the_schema_of_argo_and_a_slip_is_not() {
         let text = manifests(&settings, &["--argo"]);
         let (right, said) = judged(&mut judge(), &text);
         assert!(right, "{said}");
-        let slips =
-            [("retryStrategy:", "retryStratgy:"), ("withSequence:", "withSequenze:"), ("template: rm", "template: x")];
+        let slips = [
+            ("retryStrategy:", "retryStratgy:"),
+            ("withSequence:", "withSequenze:"),
+            ("template: rm", "template: x"),
+            ("daemon: true", "deamon: true"),
+        ];
         for (what, slip) in slips {
             assert!(text.contains(what), "{what}");
             let (right, _) = judged(&mut judge(), &text.replace(what, slip));
@@ -220,9 +224,15 @@ fn a_submission_leaves_a_conductor_and_a_second_one_adds_nothing() {
     assert!(jobs.len() == 1 && jobs[0].ends_with("-conduct"), "{jobs:?}");
     let before = setting.cluster.object("jobs", &jobs[0]);
     setting.submitted(0, &["--rounds", "2"]);
-    assert_eq!((setting.cluster.names("jobs"), setting.cluster.object("jobs", &jobs[0])), (jobs, before));
-    let made = setting.submitted(0, &["--rounds", "2", "--argo"]);
-    assert!(made.starts_with("workflow.argoproj.io/rm-"), "{made}");
+    assert_eq!((setting.cluster.names("jobs"), &setting.cluster.object("jobs", &jobs[0])), (jobs.clone(), &before));
+    // With other rounds it is another submission, which replaces the conductor.
+    setting.submitted(0, &["--rounds", "1"]);
+    assert_ne!(setting.cluster.object("jobs", &jobs[0]), before);
+    for again in ["", " is under way"] {
+        let made = setting.submitted(0, &["--rounds", "2", "--argo"]);
+        let line = made.lines().find(|line| line.starts_with("workflow.argoproj.io/rm-")).unwrap_or_default();
+        assert!(line.ends_with(again) && line.contains("under way") != again.is_empty(), "{made}");
+    }
     let refused = setting.submitted(2, &["--schedule", "tonight"]);
     assert!(refused.contains("five fields"), "{refused}");
 }
@@ -301,14 +311,33 @@ fn what_failed_ends_the_conductor_and_is_made_anew_once_it_is_mended() {
     assert_eq!(setting.submit(&["--here"]).status.code(), Some(2));
     let raised = std::fs::read_to_string(&setting.config).unwrap().replace("0.0000001", "100.0");
     std::fs::write(&setting.config, raised).unwrap();
-    let said = setting.submitted(0, &["--here"]);
+    let verify = setting.cluster.names("jobs").into_iter().find(|name| name.ends_with("-verify")).unwrap();
+    let failed = setting.cluster.object("jobs", &verify).unwrap();
+    // Each night is a submission of its own: it finds the job as a night before left it.
+    let said = setting.submitted(0, &["--schedule", "0 22 * * *"]);
+    assert!(said.contains("-verify had ended without finishing; it is made anew"), "{said}");
+    let file = setting.dir.path().join("failed.json");
+    std::fs::write(&file, failed.to_string()).unwrap();
+    setting.kubectl(&["create", "-f", file.to_str().unwrap()]);
+    let cron = setting.cluster.names("cronjobs").remove(0);
+    let job = setting.cluster.fire(&cron);
+    setting.cluster.wait("the end of the night", || setting.ended(&job).is_some());
+    let said = setting.cluster.logs(&job);
     assert!(said.contains("made anew") && said.contains("Everything is done."), "{said}");
+    assert_eq!(
+        (setting.ended(&job).as_deref(), setting.ended("-verify").as_deref()),
+        (Some("Complete"), Some("Complete"))
+    );
 }
 
 #[test]
 fn a_round_with_the_real_model_is_conducted_inside_the_cluster() {
     let Some(model) = model() else { return };
-    let Some(setting) = Setting::new(true, Some(&model), &Settings::default()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let small = std::fs::read_to_string(small_config(dir.path(), Some(&model), 2)).unwrap();
+    let settings =
+        Settings { base: Some(small.replace("[verify]", "[verify]\nshard_size = 5")), ..Settings::default() };
+    let Some(setting) = Setting::new(true, Some(&model), &settings) else { return };
     setting.submitted(0, &["--rounds", "1"]);
     // The conductor may be killed at any instant.
     let pid = setting.cluster.running("-rollout-train-0001", 0);
@@ -318,6 +347,8 @@ fn a_round_with_the_real_model_is_conducted_inside_the_cluster() {
     setting.cluster.wait("the end of the conductor", || setting.ended("-conduct").is_some());
     assert_eq!(setting.ended("-conduct").as_deref(), Some("Complete"), "{}", setting.cluster.logs(""));
     assert_eq!(setting.cluster.names("deployments"), [] as [String; 0], "endpoints are taken away");
+    // The conductor has no sources, and knows from the store how many workers verify has use for.
+    assert!(setting.cluster.pods("-verify").iter().any(|pod| pod.index == 1), "two shards are two pods");
     for step in ["-train-0001", "-rollout-heldout-0001", "-evaluate-heldout-0000", "-evaluate-heldout-0001"] {
         assert_eq!(setting.ended(step).as_deref(), Some("Complete"), "{step}");
     }

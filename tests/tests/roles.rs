@@ -55,6 +55,10 @@ fn a_round_of_jobs_that_hold_only_the_rights_of_their_roles() {
         done("score", &["score", "--split", split, "--round", round]);
     }
     assert!(endpoint.0.wait().unwrap().success(), "the endpoint ends when its stages are done");
+    // What stands before a pod's work asks with the pod's own key.
+    done("evaluate", &["wait", "--seconds", "1", "--stage", "score/v1/heldout/round-0000"]);
+    done("rollout", &["budget", "--core-hours", "1000"]);
+    done("conduct", &["status"]);
     done("evaluate", &["evaluate", "--split", "heldout", "--round", "0"]);
     done("train", &["train", "--round", "1"]);
 
@@ -65,6 +69,13 @@ fn a_round_of_jobs_that_hold_only_the_rights_of_their_roles() {
         for name in ["rollout", "train", "evaluate", "endpoint", "synthesize"] {
             let read = store(name, &run).get(secret).await;
             assert!(matches!(read, Err(StoreError::Denied { .. })), "{name} reads {secret}: {read:?}");
+        }
+        // Chunks are rows too, before they are committed.
+        let chunk = "control/verify/chunks/00000/0000.parquet";
+        store("verify", &run).create(&Key::new(chunk).unwrap(), Bytes::from_static(b"x")).await.unwrap();
+        for name in ["rollout", "train", "endpoint", "conduct"] {
+            let read = store(name, &run).get(&Key::new(chunk).unwrap()).await;
+            assert!(matches!(read, Err(StoreError::Denied { .. })), "{name} reads {chunk}: {read:?}");
         }
         assert!(store("score", &run).get(secret).await.unwrap().is_some(), "who grades reads them");
         for (name, key) in

@@ -75,7 +75,7 @@ fn policies_say_what_they_must_and_tests_find_those_that_do_not() {
             r#""writes": ["tables/tasks/*","#,
             "jobs_write_only_their_own",
         ),
-        ("main.tf", r#""s3:PutObjectTagging""#, r#""s3:DeleteObject""#, "jobs_write_only_their_own"),
+        ("main.tf", r#""s3:AbortMultipartUpload""#, r#""s3:DeleteObject""#, "jobs_write_only_their_own"),
         ("main.tf", r#""${local.run}/tables/*", "#, "", "records_are_created_once"),
         ("main.tf", r#""s3:if-none-match" = "true""#, r#""s3:if-none-match" = "false""#, "records_are_created_once"),
     ];

@@ -84,14 +84,16 @@ impl Facts {
         let mut facts = Facts::default();
         // That a source cannot be read is `synthesize`'s to say: here it only leaves a number out.
         if let Ok(loaded) = rollmill_synthesize::load(&sizes.synthesize) {
-            facts.candidates = loaded.candidates.len();
             let never = loaded.candidates.iter().filter(|c| c.eval_only).count();
-            let rest = (loaded.candidates.len() - never) as f64;
-            let heldout = (rest * sizes.verify.heldout).round() as usize;
-            facts.tasks =
-                [("train", rest as usize - heldout), ("heldout", never + heldout)].map(|(s, n)| (s.into(), n)).into();
+            facts.guess(loaded.candidates.len(), never, sizes.verify.heldout);
         }
         let Some(run) = run else { return Ok(facts) };
+        let stages = inspect::stages(run).await?;
+        // The sources lie where the run was made; elsewhere the store knows how many they gave.
+        let synthesized = stages.iter().find(|stage| stage.stage == Stage::synthesize().name());
+        if let Some(synthesized) = synthesized.filter(|_| facts.candidates == 0) {
+            facts.guess(synthesized.items, 0, sizes.verify.heldout);
+        }
         match seal::read_sealed::<Task>(run, &Stage::verify()).await {
             Ok((tasks, _)) => {
                 (facts.tasks, facts.counted) = (BTreeMap::new(), true);
@@ -103,13 +105,22 @@ impl Facts {
             Err(e) => return Err(e),
         }
         let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-        for state in inspect::stages(run).await?.iter().filter(|s| s.sealed && s.seconds > 0.0) {
+        for state in stages.iter().filter(|s| s.sealed && s.seconds > 0.0) {
             let job = state.stage.split('/').next().unwrap_or_default().to_string();
             let sum = sums.entry(job).or_default();
             *sum = (sum.0 + state.seconds, sum.1 + state.items as f64);
         }
         facts.seconds = sums.into_iter().map(|(job, (seconds, items))| (job, seconds / items.max(1.0))).collect();
         Ok(facts)
+    }
+
+    /// Tasks as if none were rejected.
+    fn guess(&mut self, candidates: usize, never: usize, heldout: f64) {
+        let rest = (candidates - never) as f64;
+        let heldout = (rest * heldout).round() as usize;
+        self.candidates = candidates;
+        self.tasks =
+            [("train", rest as usize - heldout), ("heldout", never + heldout)].map(|(s, n)| (s.into(), n)).into();
     }
 
     fn tasks_of(&self, split: &str) -> usize {

@@ -209,14 +209,21 @@ mod tests {
         settings.check().unwrap();
     }
 
-    #[test]
-    fn the_configuration_of_the_documentation_is_one() {
-        let text = include_str!("../../../docs/slurm.md");
-        let section = text.split("## The configuration").nth(1).unwrap().split("- **Arrays.**").next().unwrap();
+    /// The configuration in a page of the documentation, up to where the text goes on.
+    fn documented(page: &str, until: &str) -> ClusterSettings {
+        let section = page.split("## The configuration").nth(1).unwrap().split(until).next().unwrap();
         let lines: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("    ")).collect();
         let settings = parse(&lines.join("\n"));
         settings.check().unwrap();
-        assert_eq!(settings.resources("rollout").unwrap().arguments, ["--concurrency", "32"]);
+        settings
+    }
+
+    #[test]
+    fn the_configurations_of_the_documentation_are_some() {
+        let slurm = documented(include_str!("../../../docs/slurm.md"), "- **Arrays.**");
+        assert_eq!(slurm.resources("rollout").unwrap().arguments, ["--concurrency", "32"]);
+        let k8s = documented(include_str!("../../../docs/kubernetes.md"), "- **Exit codes**");
+        assert_eq!((k8s.k8s.queue.as_deref(), k8s.resources("train").unwrap().gpus), (Some("lab"), 1));
     }
 
     #[test]
@@ -228,6 +235,8 @@ mod tests {
             ("[cluster.jobs.score]\ntime = '90:00'", "HH:MM:SS"),
             ("[cluster.jobs.score]\ntime = '00:01:00'", "signal_seconds"),
             ("[cluster]\ntries = 0", "tries"),
+            ("[cluster.k8s]\nsandbox = 'runtime'", "runtime_class"),
+            ("[cluster.k8s]\nenv = { HF_TOKEN = 'x' }", "env.HF_TOKEN looks like a secret"),
         ] {
             let error = parse(text).check().unwrap_err().to_string();
             assert!(error.contains(place), "{text}: {error}");

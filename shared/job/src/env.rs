@@ -20,6 +20,8 @@ pub const GPUS: &str = "ROLLMILL_GPUS";
 pub const JOB_COMPLETION_INDEX: &str = "JOB_COMPLETION_INDEX";
 /// The shard of a child of an AWS Batch array job.
 pub const AWS_BATCH_JOB_ARRAY_INDEX: &str = "AWS_BATCH_JOB_ARRAY_INDEX";
+/// Set in every pod of Kubernetes: there is no kubeconfig to take a context from.
+pub const KUBERNETES_SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
 /// Address of an S3-compatible server; unset means AWS.
 pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 /// Region of the bucket.

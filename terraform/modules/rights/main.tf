@@ -3,7 +3,7 @@
 #
 # rights.json: names are folders of a run. Every job reads the run's configuration, plans, seals and leases; none may overwrite or
 # delete anything. What holds references or hidden tests is read by those who check and grade, and denied to all others, whatever
-# else is attached to them.
+# else is attached to them. Chunks are rows that are not committed yet: those of other jobs are denied to every job.
 terraform {
   required_version = ">= 1.9"
 }
@@ -19,11 +19,12 @@ locals {
       Version = "2012-10-17"
       Statement = concat([
         {
-          Sid       = "List"
-          Effect    = "Allow"
-          Action    = ["s3:ListBucket"]
-          Resource  = [var.bucket_arn]
-          Condition = { StringLike = { "s3:prefix" = var.prefix == "" ? ["*"] : ["${var.prefix}/*"] } }
+          Sid      = "List"
+          Effect   = "Allow"
+          Action   = ["s3:ListBucket"]
+          Resource = [var.bucket_arn]
+          # A read of an object that is not there has no prefix, and is answered "not there" only to who may list.
+          Condition = { StringLikeIfExists = { "s3:prefix" = var.prefix == "" ? ["*"] : ["${var.prefix}/*"] } }
         },
         {
           Sid      = "Read"
@@ -31,14 +32,30 @@ locals {
           Action   = ["s3:GetObject"]
           Resource = [for folder in concat(local.rights.read_by_all, of.reads) : "${local.run}/${folder}"]
         },
-        {
-          Sid    = "Write"
-          Effect = "Allow"
-          # Large files go up in parts, chunks carry a tag that the bucket's lifecycle knows.
-          Action   = ["s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"]
-          Resource = [for folder in of.writes : "${local.run}/${folder}"]
-        },
         ],
+        length(of.writes) == 0 ? [] : [
+          {
+            Sid      = "Write"
+            Effect   = "Allow"
+            Action   = ["s3:PutObject", "s3:AbortMultipartUpload"]
+            Resource = [for folder in of.writes : "${local.run}/${folder}"]
+          },
+          {
+            # Chunks alone carry the tag by which the bucket's lifecycle removes them: to tag is to delete.
+            Sid      = "TagChunks"
+            Effect   = "Allow"
+            Action   = ["s3:PutObjectTagging"]
+            Resource = ["${local.run}/control/${job}*/chunks/*"]
+          },
+        ],
+        [{
+          Sid    = "ChunksOfOthers"
+          Effect = "Deny"
+          Action = ["s3:GetObject", "s3:GetObjectVersion"]
+          Resource = [
+            for other in keys(local.jobs) : "${local.run}/control/${other}*/chunks/*" if other != job
+          ]
+        }],
         contains(local.rights.sees_secrets, job) ? [] : [{
           Sid      = "NoSecrets"
           Effect   = "Deny"

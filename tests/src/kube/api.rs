@@ -71,12 +71,16 @@ fn one(object: Option<&Value>) -> (StatusCode, Json<Value>) {
     }
 }
 
-/// `labelSelector=a=b` alone is understood.
+/// Of selectors `a=b` and `a!=b` are understood.
 fn list(state: &State, plural: &str, query: &str) -> (StatusCode, Json<Value>) {
     let selector = query.split('&').find_map(|part| part.strip_prefix("labelSelector=")).unwrap_or_default();
-    let selector = selector.replace("%3D", "=").replace("%2F", "/");
-    let wanted = selector.split_once('=');
-    let fits = |object: &Value| wanted.is_none_or(|(label, value)| object["metadata"]["labels"][label] == value);
+    let selector = selector.replace("%3D", "=").replace("%2F", "/").replace("%21", "!").replace("%2C", ",");
+    let one = |object: &Value, wanted: &str| match (wanted.split_once("!="), wanted.split_once('=')) {
+        (Some((label, value)), _) => object["metadata"]["labels"][label] != value,
+        (None, Some((label, value))) => object["metadata"]["labels"][label] == value,
+        (None, None) => true,
+    };
+    let fits = |object: &Value| selector.split(',').all(|wanted| one(object, wanted));
     let of_kind = state.objects.iter().filter(|((kind, _), object)| kind == plural && fits(object));
     let items: Vec<Value> = of_kind.map(|(_, object)| object.clone()).collect();
     let (group, version, kind) = kind_of(plural).unwrap_or_default();

@@ -3,6 +3,8 @@
 
 use super::{Pod, State};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -220,13 +222,24 @@ impl Running {
         // What a service account is to a pod.
         command.env("KUBECONFIG", self.kubelet.folder.join("config"));
         let child = command.spawn().expect("the program is there");
-        self.watch(name, child)
+        let probe = &spec["readinessProbe"]["httpGet"]["port"];
+        self.watch(name, child, probe.as_u64().map(|port| format!("{address}:{port}")))
     }
 
-    /// Until it ends, or its object is taken away.
-    fn watch(&self, name: &str, mut child: Child) -> i32 {
+    fn tell_readiness(&self, ready: bool) {
+        let mut state = self.kubelet.state.lock().expect("nobody panicked with it");
+        if let Some(object) = state.objects.get_mut(&self.key) {
+            object["status"]["readyReplicas"] = u32::from(ready).into();
+        }
+    }
+
+    /// Until it ends, or its object is taken away. `ready`: where it answers when it is ready.
+    fn watch(&self, name: &str, mut child: Child, ready: Option<String>) -> i32 {
         let mut told: Option<Instant> = None;
         loop {
+            if let Some(address) = &ready {
+                self.tell_readiness(answers(address));
+            }
             if let Some(status) = child.try_wait().expect("a child can be asked") {
                 return status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             }
@@ -246,6 +259,19 @@ impl Running {
             std::thread::sleep(LOOK);
         }
     }
+}
+
+/// Whether a server says that it is well.
+fn answers(address: &str) -> bool {
+    let asked = || {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut said = String::new();
+        stream.take(64).read_to_string(&mut said)?;
+        std::io::Result::Ok(said.starts_with("HTTP/1.1 200"))
+    };
+    asked().unwrap_or(false)
 }
 
 /// Signals a container's process.

@@ -127,6 +127,17 @@ impl Cluster {
         self.kubelet.begin(&job, index, false);
     }
 
+    /// The time of a CronJob has come; the name of its Job.
+    pub fn fire(&self, cron: &str) -> String {
+        let (mut state, name) = (self.state(), format!("{cron}-1"));
+        let template = state.objects[&("cronjobs".to_string(), cron.to_string())]["spec"]["jobTemplate"].clone();
+        let mut job = serde_json::json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": template["spec"] });
+        job["metadata"] = template["metadata"].clone();
+        job["metadata"]["name"] = name.clone().into();
+        state.objects.insert(("jobs".into(), name.clone()), job);
+        name
+    }
+
     /// Kills a container's process, as a node that runs out of memory does.
     pub fn kill(&self, pid: u32) {
         kubelet::signal(pid, libc::SIGKILL);

@@ -20,6 +20,9 @@ pub struct Args {
     /// Rounds (default: `rounds` in [operations])
     #[arg(long)]
     rounds: Option<u32>,
+    /// Make steps that failed anew first, as a submission does
+    #[arg(long)]
+    anew: bool,
 }
 
 /// Runs the command.
@@ -37,7 +40,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         address: run.address(),
     };
     let conductor = Conductor { manifests: &manifests, kubectl: &kubectl, run: &run, sizes: &asked.sizes };
-    said(conductor.conduct(&drain).await?)
+    said(conductor.conduct(&drain, args.anew).await?)
 }
 
 /// How it ended, for people and for schedulers.

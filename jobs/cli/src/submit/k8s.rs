@@ -101,7 +101,8 @@ impl To<'_> {
     fn print(&self, progress: &Progress, facts: &Facts) -> Result<Exit, JobError> {
         let manifests = &self.manifests;
         if self.args.argo {
-            print!("{}", yaml(&[manifests.workflow(progress, facts)?])?);
+            let workflow = manifests.workflow(progress, facts)?;
+            print!("{}{}", yaml(&manifests.ground())?, yaml(&[workflow])?);
             return Ok(Exit::Complete);
         }
         let mut objects = manifests.ground();
@@ -117,23 +118,25 @@ impl To<'_> {
     async fn submit(&self, run: &Run, progress: &Progress, facts: &Facts) -> Result<Exit, JobError> {
         let (manifests, kubectl) = (&self.manifests, &self.kubectl);
         if self.args.argo {
-            print!("{}", kubectl.create_workflow(&manifests.workflow(progress, facts)?).await?);
+            let workflow = manifests.workflow(progress, facts)?;
+            kubectl.apply(&manifests.ground()).await?;
+            println!("{}", kubectl.create_workflow(&workflow, &run.id).await?);
             return Ok(Exit::Complete);
         }
         // Refused, if it is, before anything is there.
         let object = manifests.conductor(&self.conduct)?;
         kubectl.apply(&manifests.ground()).await?;
         let conductor = Conductor { manifests, kubectl, run, sizes: &self.asked.sizes };
-        for name in conductor.clean(progress).await? {
-            eprintln!("{name} had ended without finishing; it is made anew");
-        }
         if self.args.here {
-            return said(conductor.conduct(&Drain::on_signals()?).await?);
+            return said(conductor.conduct(&Drain::on_signals()?, true).await?);
+        }
+        for name in conductor.clean().await? {
+            eprintln!("{name} had ended without finishing; it is made anew");
         }
         kubectl.apply(&manifests.conductor_ground(&self.conduct)).await?;
         match self.args.schedule {
             Some(_) => kubectl.apply(&[object]).await?,
-            None => conductor.begin(&object).await?,
+            None => conductor.begin(&object, &self.conduct.submission()).await?,
         }
         let name = manifests.conductor_name();
         println!("{name} keeps the order of steps. Follow it: rollmill status --watch --run {}", manifests.address);

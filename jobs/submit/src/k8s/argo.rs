@@ -1,7 +1,7 @@
 //! The same chain as an Argo Workflow: a graph of tasks, each a pod for every index. Argo keeps the order, so no pod waits.
 //!
-//! Typed as far as it is used. What must hold: exit codes decide what is begun again, as everywhere; an endpoint is a daemon, which
-//! Argo ends with the workflow if it has not ended by itself.
+//! Typed as far as it is used. What must hold: exit codes decide what is begun again, as everywhere; an endpoint is a daemon in one
+//! graph with what acts with it, and ends with that.
 
 use super::job::{PORT, health};
 use super::pod::WORKER;
@@ -45,6 +45,9 @@ struct WorkflowSpec {
 #[serde(rename_all = "camelCase")]
 struct Template {
     name: String,
+    /// Labels of its pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dag: Option<Dag>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,33 +125,27 @@ const INDEX: &str = "index";
 
 /// What is left of a run.
 pub fn workflow(manifests: &Manifests, progress: &Progress, facts: &Facts) -> Result<Workflow, JobError> {
-    let (mut tasks, mut templates, mut shared) = (Vec::new(), Vec::new(), None);
-    let nodes = &manifests.chain.nodes;
-    let left = |at: &usize| progress.0[*at] != State::Done;
-    for (at, node) in nodes.iter().enumerate().filter(|(at, _)| left(at)) {
-        let (mut of, workers) = manifests.pod_of(node, &progress.0[at], facts)?;
-        of.waits_for.clear();
-        let (pod, throttle) = (of.pod(), of.resources.throttle);
-        shared = shared.or_else(|| Some((pod.volumes.clone(), pod.security_context.clone())));
-        let step = manifests.name(&node.step);
-        let before = node.after.iter().chain(&node.beside).copied().filter(left);
-        tasks.push(Task {
-            dependencies: before.map(|before| manifests.name(&nodes[before].step)).collect(),
-            ..Task::of(step.clone(), step.clone())
-        });
-        let mut worker = Template::of(manifests, node, &pod, of.resources.seconds)?;
-        if node.step.is_array() {
-            templates.push(Template::array(&step, workers, throttle));
-            worker.name = pod_of(&step);
-            worker.inputs = Some(parameters(None));
+    let graph = Graph { manifests, progress, facts };
+    let (mut tasks, mut templates) = (Vec::new(), Vec::new());
+    for at in graph.left() {
+        let node = &manifests.chain.nodes[at];
+        let name = match node.step {
+            Step::Endpoint { .. } => {
+                templates.push(graph.policy(at));
+                graph.place(at)
+            }
+            _ => manifests.name(&node.step),
+        };
+        if node.beside.is_none() {
+            tasks.push(Task { dependencies: graph.before(at), ..Task::of(name.clone(), name) });
         }
-        templates.push(worker);
+        templates.extend(graph.templates(at)?);
     }
     let dag = Template { name: "run".into(), dag: Some(Dag { tasks }), ..Template::default() };
-    let (volumes, security_context) = shared.unwrap_or_default();
     let executor = manifests.cluster.k8s.service_accounts.get("argo").map(|name| json!({ "serviceAccountName": name }));
     let named = manifests.names().meta("argo", "argo");
     let prefix = named.name.as_ref().map(|name| format!("{name}-"));
+    let (security_context, volumes) = graph.shared()?;
     Ok(Workflow {
         api_version: "argoproj.io/v1alpha1",
         kind: "Workflow",
@@ -162,6 +159,78 @@ pub fn workflow(manifests: &Manifests, progress: &Progress, facts: &Facts) -> Re
             volumes,
         },
     })
+}
+
+/// The steps that are left, as Argo sees them.
+struct Graph<'a> {
+    manifests: &'a Manifests<'a>,
+    progress: &'a Progress,
+    facts: &'a Facts,
+}
+
+impl Graph<'_> {
+    fn left(&self) -> Vec<usize> {
+        (0..self.manifests.chain.nodes.len()).filter(|&at| self.is_left(at)).collect()
+    }
+
+    fn is_left(&self, at: usize) -> bool {
+        self.progress.0[at] != State::Done
+    }
+
+    /// The task by which others know a step: what acts with an endpoint is inside that one's graph.
+    fn place(&self, at: usize) -> String {
+        let nodes = &self.manifests.chain.nodes;
+        match &nodes[nodes[at].beside.unwrap_or(at)].step {
+            Step::Endpoint { round, .. } => self.manifests.names().name(&format!("policy-{round:04}")),
+            step => self.manifests.name(step),
+        }
+    }
+
+    fn before(&self, at: usize) -> Vec<String> {
+        let before = self.manifests.chain.nodes[at].after.iter().copied().filter(|&before| self.is_left(before));
+        let mut places: Vec<String> = before.map(|before| self.place(before)).collect();
+        places.dedup();
+        places
+    }
+
+    /// An endpoint and all that acts with it: a daemon ends with the graph it is in.
+    fn policy(&self, endpoint: usize) -> Template {
+        let nodes = &self.manifests.chain.nodes;
+        let server = self.manifests.name(&nodes[endpoint].step);
+        let mut tasks = vec![Task::of(server.clone(), server.clone())];
+        for at in self.left().into_iter().filter(|&at| nodes[at].beside == Some(endpoint)) {
+            let name = self.manifests.name(&nodes[at].step);
+            tasks.push(Task { dependencies: vec![server.clone()], ..Task::of(name.clone(), name) });
+        }
+        Template { name: self.place(endpoint), dag: Some(Dag { tasks }), ..Template::default() }
+    }
+
+    /// The pod of a step and, of an array, the graph that numbers its pods.
+    fn templates(&self, at: usize) -> Result<Vec<Template>, JobError> {
+        let mut node = self.manifests.chain.nodes[at].clone();
+        if let Step::Endpoint { until, .. } = &mut node.step {
+            // Argo ends it: to Argo a daemon that ends by itself has failed.
+            until.clear();
+        }
+        let (mut of, workers) = self.manifests.pod_of(&node, &self.progress.0[at], self.facts)?;
+        of.waits_for.clear();
+        let mut worker = Template::of(self.manifests, &node, &of.pod(), of.resources.seconds)?;
+        if !node.step.is_array() {
+            return Ok(vec![worker]);
+        }
+        let name = self.manifests.name(&node.step);
+        worker.name = pod_of(&name);
+        worker.inputs = Some(parameters(None));
+        Ok(vec![Template::array(&name, workers, of.resources.throttle), worker])
+    }
+
+    /// What all pods have alike.
+    fn shared(&self) -> Result<(Option<PodSecurityContext>, Option<Vec<Volume>>), JobError> {
+        let Some(&first) = self.left().first() else { return Ok((None, None)) };
+        let node = &self.manifests.chain.nodes[first];
+        let pod = self.manifests.pod_of(node, &self.progress.0[first], self.facts)?.0.pod();
+        Ok((pod.security_context, pod.volumes))
+    }
 }
 
 impl Task {
@@ -191,8 +260,10 @@ impl Template {
         let serves = matches!(node.step, Step::Endpoint { .. });
         let worker = pod.containers.iter().find(|c| c.name == WORKER).cloned().unwrap_or_default();
         let tries = manifests.cluster.tries;
+        let labels = manifests.names().labels(&node.step.name(), node.step.job());
         Ok(Template {
             name: manifests.name(&node.step),
+            metadata: Some(json!({ "labels": labels })),
             daemon: serves.then_some(true),
             pod_spec_patch: Some(patch(pod, &worker)),
             container: Some(container(worker, node.step.is_array(), serves)?),

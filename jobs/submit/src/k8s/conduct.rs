@@ -53,50 +53,49 @@ pub struct Conductor<'a> {
 
 impl Conductor<'_> {
     /// Takes away what a person has seen fail, so that it is created anew; says what it was.
-    pub async fn clean(&self, progress: &Progress) -> Result<Vec<String>, JobError> {
+    pub async fn clean(&self) -> Result<Vec<String>, JobError> {
+        // The cluster first: a job that has ended by then has left all its work in the store.
         let live = self.kubectl.live(&self.run.id).await?;
+        let progress = Progress::read(self.run, self.manifests.chain).await?;
         let mut cleaned = Vec::new();
         for (node, _) in self.manifests.chain.nodes.iter().zip(&progress.0).filter(|(_, s)| **s != State::Done) {
             let name = self.manifests.name(&node.step);
             if live.jobs.get(&name).is_some_and(|phase| *phase != Phase::Active) {
-                self.kubectl.delete("job", &name).await?;
+                self.kubectl.delete_job(&name).await?;
                 cleaned.push(name);
             }
         }
         Ok(cleaned)
     }
 
-    /// Puts a conductor into the cluster. One that still conducts is left alone; one that has ended is made anew.
-    pub async fn begin(&self, conductor: &Object) -> Result<(), JobError> {
+    /// Puts a conductor into the cluster. One that conducts the same submission is left alone, every other is replaced.
+    pub async fn begin(&self, conductor: &Object, submission: &str) -> Result<(), JobError> {
         let (run_id, name) = (&self.run.id, self.manifests.conductor_name());
-        match self.kubectl.live(run_id).await?.jobs.get(&name) {
-            Some(Phase::Active) => return Ok(()),
-            Some(_) => self.kubectl.delete("job", &name).await?,
+        let live = self.kubectl.live(run_id).await?;
+        match live.jobs.get(&name) {
+            Some(Phase::Active) if live.submissions.get(&name).is_some_and(|s| s == submission) => return Ok(()),
+            Some(_) => self.kubectl.delete_job(&name).await?,
             None => {}
         }
         self.kubectl.create(conductor, &name, run_id).await
     }
 
-    /// Until everything is done, or nothing can go on.
-    pub async fn conduct(&self, drain: &Drain) -> Result<Ended, JobError> {
-        let mut progress = Progress::none(self.manifests.chain);
+    /// Until everything is done, or nothing can go on. `anew`: what failed is taken away first.
+    pub async fn conduct(&self, drain: &Drain, anew: bool) -> Result<Ended, JobError> {
         let pause = Duration::from_secs(self.manifests.cluster.k8s.look_seconds.max(1));
-        let mut failures = 0;
+        let mut progress = Progress::none(self.manifests.chain);
+        let (mut failures, mut to_clean) = (0, anew);
         loop {
-            let said = match self.look(&mut progress).await {
+            match self.turn(&mut progress, &mut to_clean).await {
                 Ok(Some(ended)) => return Ok(ended),
-                Ok(None) => {
-                    failures = 0;
-                    None
+                Ok(None) => failures = 0,
+                Err(error) => {
+                    failures += 1;
+                    if failures == PATIENCE {
+                        return Err(error);
+                    }
+                    eprintln!("conduct: {error}");
                 }
-                Err(e) => Some(e),
-            };
-            if let Some(error) = said {
-                failures += 1;
-                if failures == PATIENCE {
-                    return Err(error);
-                }
-                eprintln!("conduct: {error}");
             }
             tokio::select! {
                 () = drain.raised() => return Ok(Ended::Drained),
@@ -105,36 +104,53 @@ impl Conductor<'_> {
         }
     }
 
+    async fn turn(&self, progress: &mut Progress, to_clean: &mut bool) -> Result<Option<Ended>, JobError> {
+        if *to_clean {
+            for name in self.clean().await? {
+                eprintln!("conduct: {name} had ended without finishing; it is made anew");
+            }
+            *to_clean = false;
+        }
+        self.look(progress).await
+    }
+
     /// One look, and what follows from it.
     async fn look(&self, progress: &mut Progress) -> Result<Option<Ended>, JobError> {
-        // The cluster first: a job that has ended by then has left all its work in the store.
         let live = self.kubectl.live(&self.run.id).await?;
         progress.advance(self.run, self.manifests.chain).await?;
         let next = self.next(progress, &live);
         let nodes = &self.manifests.chain.nodes;
-        for &at in &next.remove {
-            let name = self.manifests.name(&nodes[at].step);
-            self.kubectl.delete("deployment", &name).await?;
-            eprintln!("conduct: {name} was taken away");
+        let names = |of: &[usize]| of.iter().map(|&at| self.manifests.name(&nodes[at].step)).collect::<Vec<_>>();
+        for name in names(&next.remove) {
+            self.kubectl.delete_endpoint(&name).await?;
+            eprintln!("conduct: {name} is taken away");
         }
-        if !next.create.is_empty() {
-            let facts = Facts::read(Some(self.run), self.sizes).await?;
-            for &at in &next.create {
-                let object = self.manifests.step(&nodes[at], &progress.0[at], &facts)?;
-                let name = self.manifests.name(&nodes[at].step);
-                self.kubectl.create(&object, &name, &self.run.id).await?;
-                eprintln!("conduct: {name} was created");
-            }
-        }
+        self.create(&next.create, progress).await?;
         Ok(match () {
-            () if progress.0.iter().all(|state| *state == State::Done) && next.remove.is_empty() => {
-                Some(Ended::Complete)
-            }
-            () if !next.active && next.remove.is_empty() => {
-                Some(Ended::Failed(next.failed.iter().map(|&at| self.manifests.name(&nodes[at].step)).collect()))
-            }
+            () if !next.remove.is_empty() => None,
+            () if progress.0.iter().all(|state| *state == State::Done) => Some(Ended::Complete),
+            () if !next.active => Some(Ended::Failed(names(&next.failed))),
             () => None,
         })
+    }
+
+    /// Creates steps. One that is refused holds up no other.
+    async fn create(&self, nodes: &[usize], progress: &Progress) -> Result<(), JobError> {
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let facts = Facts::read(Some(self.run), self.sizes).await?;
+        let mut refused = None;
+        for &at in nodes {
+            let node = &self.manifests.chain.nodes[at];
+            let object = self.manifests.step(node, &progress.0[at], &facts)?;
+            let name = self.manifests.name(&node.step);
+            match self.kubectl.create(&object, &name, &self.run.id).await {
+                Ok(()) => eprintln!("conduct: {name} was created"),
+                Err(error) => refused = Some(error),
+            }
+        }
+        refused.map_or(Ok(()), Err)
     }
 
     fn next(&self, progress: &Progress, live: &Live) -> Next {
@@ -152,15 +168,18 @@ fn next(manifests: &Manifests, progress: &Progress, live: &Live) -> Next {
         let ready = node.after.iter().all(|&before| done(before));
         if let Step::Endpoint { .. } = node.step {
             let wanted = ready && users(manifests, at).any(|user| !done(user) && !has_failed(phase(user)));
-            match (wanted, live.endpoints.contains(&manifests.name(&node.step))) {
+            match (wanted, live.endpoints.contains_key(&manifests.name(&node.step))) {
                 (true, false) => next.create.push(at),
                 (false, true) => next.remove.push(at),
                 _ => {}
             }
             continue;
         }
+        // Pods that wait for a server hold their places and use up their tries.
+        let server = node.beside.map(|endpoint| live.endpoints.get(&manifests.name(&nodes[endpoint].step)).copied());
         match phase(at) {
             _ if done(at) || !ready => {}
+            None if server.is_some_and(|ready| ready != Some(true)) => next.active = true,
             None => {
                 next.create.push(at);
                 next.active = true;
@@ -215,11 +234,16 @@ mod tests {
         let first = next(&manifests, &Progress::none(&chain), &Live::default());
         assert_eq!(names(&chain, &first.create), "synthesize");
         let mut progress = until(&chain, "rollout-train-0001");
-        let acting = next(&manifests, &progress, &Live::default());
-        assert_eq!(names(&chain, &acting.create), "endpoint-0000 rollout-train-0001 rollout-heldout-0000");
-        let endpoint = manifests.name(&chain.nodes[acting.create[0]].step);
-        let mut live = Live { endpoints: [endpoint].into(), ..Live::default() };
-        for (at, phase) in acting.create[1..].iter().zip([Phase::Failed, Phase::Active]) {
+        let serving = next(&manifests, &progress, &Live::default());
+        assert_eq!((names(&chain, &serving.create), serving.active), ("endpoint-0000".into(), true));
+        let endpoint = manifests.name(&chain.nodes[serving.create[0]].step);
+        let mut live = Live { endpoints: [(endpoint.clone(), false)].into(), ..Live::default() };
+        let loading = next(&manifests, &progress, &live);
+        assert!(loading.create.is_empty() && loading.active, "nobody waits for a server that loads");
+        live.endpoints.insert(endpoint, true);
+        let acting = next(&manifests, &progress, &live);
+        assert_eq!(names(&chain, &acting.create), "rollout-train-0001 rollout-heldout-0000");
+        for (at, phase) in acting.create.iter().zip([Phase::Failed, Phase::Active]) {
             live.jobs.insert(manifests.name(&chain.nodes[*at].step), phase);
         }
         let one_failed = next(&manifests, &progress, &live);
@@ -227,7 +251,7 @@ mod tests {
         assert_eq!(names(&chain, &one_failed.failed), "rollout-train-0001");
         assert!(one_failed.remove.is_empty(), "the other still needs its endpoint");
         // The other is done: what it was for goes on, and the endpoint serves nobody.
-        progress.0[acting.create[2]] = State::Done;
+        progress.0[acting.create[1]] = State::Done;
         let other_done = next(&manifests, &progress, &live);
         assert_eq!(names(&chain, &other_done.create), "score-heldout-0000");
         assert_eq!(names(&chain, &other_done.remove), "endpoint-0000");
@@ -241,7 +265,7 @@ mod tests {
     proptest! {
         /// Whatever ends in whatever order, every step is created once, after its inputs, and no endpoint is left.
         #[test]
-        fn every_chain_comes_to_its_end(rounds in 0u32..4, lag in 0u32..3, order in proptest::collection::vec(any::<u16>(), 200)) {
+        fn every_chain_comes_to_its_end(rounds in 0u32..4, lag in 0u32..3, order in proptest::collection::vec(any::<u16>(), 300)) {
             let mut sizes = sizes();
             sizes.rollout.max_lag = lag;
             let cluster = ClusterSettings::default();
@@ -257,9 +281,13 @@ mod tests {
                     let name = manifests.name(&chain.nodes[at].step);
                     prop_assert!(chain.nodes[at].after.iter().all(|&before| progress.0[before] == State::Done));
                     match chain.nodes[at].step {
-                        Step::Endpoint { .. } => prop_assert!(live.endpoints.insert(name)),
+                        Step::Endpoint { .. } => prop_assert_eq!(live.endpoints.insert(name, false), None),
                         _ => prop_assert_eq!(live.jobs.insert(name, Phase::Active), None),
                     }
+                }
+                // A server has loaded at some time.
+                if pick % 2 == 0 {
+                    live.endpoints.values_mut().for_each(|ready| *ready = true);
                 }
                 let active: Vec<usize> = (0..chain.nodes.len())
                     .filter(|&at| live.jobs.get(&manifests.name(&chain.nodes[at].step)) == Some(&Phase::Active))

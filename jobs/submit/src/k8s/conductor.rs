@@ -4,7 +4,7 @@
 //! be killed and begins again where the store says. With a schedule, it is a CronJob that submits anew each time.
 
 use super::job::{PORT, evictions_ignored, on_codes};
-use super::names::{JOB, Names, RUN};
+use super::names::{JOB, Names, RUN, SUBMISSION};
 use super::pod::{PodOf, WORKER};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec, PodFailurePolicy};
 use k8s_openapi::api::core::v1::{
@@ -32,10 +32,14 @@ pub fn config(names: &Names, text: &str) -> ConfigMap {
     }
 }
 
-/// An account that may create and take away what a run consists of, and nothing else.
-pub fn account(names: &Names) -> (ServiceAccount, Role, RoleBinding) {
+/// Whom the conductor is, unless it is somebody the cluster knows already.
+pub fn account(names: &Names) -> ServiceAccount {
+    ServiceAccount { metadata: names.meta(CONDUCT, CONDUCT), ..ServiceAccount::default() }
+}
+
+/// That `account` may create and take away what a run consists of, and nothing else.
+pub fn may_conduct(names: &Names, account: &str) -> (Role, RoleBinding) {
     let metadata = names.meta(CONDUCT, CONDUCT);
-    let name = names.name(CONDUCT);
     let rule = |group: &str, resource: &str| PolicyRule {
         api_groups: Some(vec![group.into()]),
         resources: Some(vec![resource.into()]),
@@ -45,21 +49,27 @@ pub fn account(names: &Names) -> (ServiceAccount, Role, RoleBinding) {
     let role =
         Role { metadata: metadata.clone(), rules: Some(vec![rule("batch", "jobs"), rule("apps", "deployments")]) };
     let binding = RoleBinding {
-        metadata: metadata.clone(),
-        role_ref: RoleRef { api_group: "rbac.authorization.k8s.io".into(), kind: "Role".into(), name: name.clone() },
+        metadata,
+        role_ref: RoleRef {
+            api_group: "rbac.authorization.k8s.io".into(),
+            kind: "Role".into(),
+            name: names.name(CONDUCT),
+        },
         subjects: Some(vec![Subject {
             kind: "ServiceAccount".into(),
-            name,
+            name: account.into(),
             namespace: Some(names.namespace.into()),
             ..Subject::default()
         }]),
     };
-    (ServiceAccount { metadata, ..ServiceAccount::default() }, role, binding)
+    (role, binding)
 }
 
-/// The conductor.
-pub fn job(names: &Names, of: &PodOf) -> Job {
-    Job { metadata: names.meta(CONDUCT, CONDUCT), spec: Some(job_spec(names, of)), ..Job::default() }
+/// The conductor. `submission` tells it from one that was submitted with something else.
+pub fn job(names: &Names, of: &PodOf, submission: &str) -> Job {
+    let mut metadata = names.meta(CONDUCT, CONDUCT);
+    metadata.labels.get_or_insert_default().insert(SUBMISSION.into(), submission.into());
+    Job { metadata, spec: Some(job_spec(names, of)), ..Job::default() }
 }
 
 /// The conductor on a schedule, as `cron` writes it.
@@ -99,8 +109,8 @@ fn job_spec(names: &Names, of: &PodOf) -> JobSpec {
         container.volume_mounts.get_or_insert_default().push(mount);
     }
     JobSpec {
-        // It holds no state: to begin again costs nothing.
-        backoff_limit: Some(of.cluster.tries as i32 - 1),
+        // It holds no state: to begin again costs nothing, and an API server may be away for a night.
+        backoff_limit: Some(100),
         pod_failure_policy: Some(PodFailurePolicy {
             rules: vec![evictions_ignored(), on_codes("FailJob", None, &[2, 10, 101])],
         }),

@@ -1,10 +1,13 @@
 //! A cluster, through `kubectl`: it knows how people and pods prove who they are.
+//!
+//! What it cannot do now may succeed later: an API server that is away, a quota. Only its absence is final.
 
+use super::argo::Workflow;
 use super::live::Live;
 use super::names::RUN;
 use super::{K8sSettings, Object};
-use crate::program;
-use rollmill_job::JobError;
+use crate::program::{self, Failed};
+use rollmill_job::{JobError, env};
 
 /// The program, and where it is to look.
 #[derive(Clone, Debug)]
@@ -13,16 +16,24 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// For the namespace and context of the settings.
+    /// For the namespace and context of the settings. In a pod there is no context: its own account is taken.
     pub fn new(settings: &K8sSettings) -> Kubectl {
-        let context = settings.context.iter().flat_map(|context| ["--context".to_string(), context.clone()]);
+        let context = settings.context.iter().filter(|_| env::read(env::KUBERNETES_SERVICE_HOST).is_none());
+        let context = context.flat_map(|context| ["--context".to_string(), context.clone()]);
         Kubectl { place: context.chain(["--namespace".into(), settings.namespace.clone()]).collect() }
     }
 
     async fn call(&self, words: &[&str], input: Option<&str>) -> Result<String, JobError> {
         let all: Vec<&str> = self.place.iter().map(String::as_str).chain(words.iter().copied()).collect();
-        let advice = "see that `kubectl get jobs` works here, then run the same command again";
-        program::call("kubectl", &all, input, advice).await
+        program::call("kubectl", &all, input).await.map_err(|failed| match failed {
+            Failed::Absent(reason) => {
+                let reason = format!("{reason}; install it where you submit, and in the image of the conductor");
+                JobError::Config { place: "kubectl".into(), reason }
+            }
+            Failed::Refused(said) => {
+                JobError::Unavailable { reason: format!("kubectl {}: {said}", words.first().unwrap_or(&"")) }
+            }
+        })
     }
 
     /// What there is of a run.
@@ -39,7 +50,7 @@ impl Kubectl {
     pub async fn create(&self, object: &Object, name: &str, run_id: &str) -> Result<(), JobError> {
         let Err(refused) = self.call(&["create", "--filename", "-"], Some(&json(object)?)).await else { return Ok(()) };
         let live = self.live(run_id).await?;
-        if live.jobs.contains_key(name) || live.endpoints.contains(name) { Ok(()) } else { Err(refused) }
+        if live.jobs.contains_key(name) || live.endpoints.contains_key(name) { Ok(()) } else { Err(refused) }
     }
 
     /// Brings objects to the state that is wanted, whether or not they are there.
@@ -52,19 +63,29 @@ impl Kubectl {
         Ok(())
     }
 
-    /// Takes an object away, its pods first.
-    pub async fn delete(&self, kind: &str, name: &str) -> Result<(), JobError> {
-        self.call(&["delete", kind, name, "--ignore-not-found", "--cascade=foreground"], None).await.map(drop)
+    /// Takes a Job away, its pods first. One whose node is lost takes longer than anybody waits.
+    pub async fn delete_job(&self, name: &str) -> Result<(), JobError> {
+        let words = ["delete", "job", name, "--ignore-not-found", "--cascade=foreground", "--timeout=120s"];
+        self.call(&words, None).await.map(drop)
+    }
+
+    /// Begins to take an endpoint away. Whoever looks again sees when it is gone.
+    pub async fn delete_endpoint(&self, name: &str) -> Result<(), JobError> {
+        self.call(&["delete", "deployment", name, "--ignore-not-found", "--wait=false"], None).await.map(drop)
+    }
+
+    /// Creates an Argo Workflow, unless one of the run is under way; its name.
+    pub async fn create_workflow(&self, workflow: &Workflow, run_id: &str) -> Result<String, JobError> {
+        let selector = format!("{RUN}={run_id},workflows.argoproj.io/completed!=true");
+        let there = self.call(&["get", "workflows", "--selector", &selector, "--output", "name"], None).await?;
+        if !there.trim().is_empty() {
+            return Ok(format!("{} is under way", there.trim()));
+        }
+        let made = self.call(&["create", "--filename", "-", "--output", "name"], Some(&json(workflow)?)).await?;
+        Ok(made.trim().to_string())
     }
 }
 
 fn json<T: serde::Serialize>(object: &T) -> Result<String, JobError> {
     serde_json::to_string(object).map_err(|e| JobError::Config { place: "manifests".into(), reason: e.to_string() })
-}
-
-impl Kubectl {
-    /// Creates an Argo Workflow.
-    pub async fn create_workflow(&self, workflow: &super::argo::Workflow) -> Result<String, JobError> {
-        self.call(&["create", "--filename", "-", "--output", "name"], Some(&json(workflow)?)).await
-    }
 }

@@ -1,10 +1,11 @@
 //! What a cluster holds of a run.
 
+use super::names::SUBMISSION;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How far a Job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,10 @@ pub enum Phase {
 pub struct Live {
     /// Jobs.
     pub jobs: BTreeMap<String, Phase>,
-    /// Deployments.
-    pub endpoints: BTreeSet<String>,
+    /// Deployments, and whether a pod of each is ready.
+    pub endpoints: BTreeMap<String, bool>,
+    /// What conductors were submitted with.
+    pub submissions: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -50,10 +53,16 @@ impl Live {
             match item {
                 Item::Job(job) => {
                     let phase = phase(&job);
-                    live.jobs.insert(name(job.metadata), phase);
+                    let labels = job.metadata.labels.clone().unwrap_or_default();
+                    let name = name(job.metadata);
+                    if let Some(submission) = labels.get(SUBMISSION) {
+                        live.submissions.insert(name.clone(), submission.clone());
+                    }
+                    live.jobs.insert(name, phase);
                 }
                 Item::Deployment(deployment) => {
-                    live.endpoints.insert(name(deployment.metadata));
+                    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0;
+                    live.endpoints.insert(name(deployment.metadata), ready);
                 }
                 Item::Other => {}
             }
@@ -65,6 +74,10 @@ impl Live {
 fn phase(job: &Job) -> Phase {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
     let holds = |wanted: &str| conditions.into_iter().flatten().any(|c| c.type_ == wanted && c.status == "True");
+    // One that is being taken away is there until it is gone.
+    if job.metadata.deletion_timestamp.is_some() {
+        return Phase::Active;
+    }
     match () {
         () if holds("Failed") => Phase::Failed,
         () if holds("Complete") => Phase::Complete,

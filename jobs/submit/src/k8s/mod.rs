@@ -33,6 +33,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use names::Names;
 use pod::{PodOf, WAIT_SECONDS};
 use rollmill_job::JobError;
+use rollmill_schema::content_id;
 
 /// One object.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -65,6 +66,13 @@ pub struct Conduct {
     pub rounds: u32,
     /// When it submits anew, as `cron` writes it; once if absent.
     pub schedule: Option<String>,
+}
+
+impl Conduct {
+    /// Tells submissions with another configuration or other rounds apart.
+    pub fn submission(&self) -> String {
+        content_id(&[&self.config, &self.rounds.to_string()])
+    }
 }
 
 /// What is made into objects.
@@ -165,24 +173,24 @@ impl Manifests<'_> {
     pub fn conductor_ground(&self, conduct: &Conduct) -> Vec<Object> {
         let names = self.names();
         let mut objects = vec![Object::ConfigMap(Box::new(conductor::config(&names, &conduct.config)))];
-        // An account of one's own has its rights already.
-        if !self.cluster.k8s.service_accounts.contains_key(conductor::CONDUCT) {
-            let (account, role, binding) = conductor::account(&names);
-            objects.push(Object::ServiceAccount(Box::new(account)));
-            objects.push(Object::Role(Box::new(role)));
-            objects.push(Object::RoleBinding(Box::new(binding)));
+        let given = self.cluster.k8s.service_accounts.get(conductor::CONDUCT).cloned();
+        if given.is_none() {
+            objects.push(Object::ServiceAccount(Box::new(conductor::account(&names))));
         }
+        let (role, binding) = conductor::may_conduct(&names, &given.unwrap_or_else(|| self.conductor_name()));
+        objects.push(Object::Role(Box::new(role)));
+        objects.push(Object::RoleBinding(Box::new(binding)));
         objects
     }
 
     /// The conductor itself.
     pub fn conductor(&self, conduct: &Conduct) -> Result<Object, JobError> {
-        let words = match conduct.schedule {
-            None => vec!["conduct"],
-            Some(_) => vec!["submit", "k8s", "--here"],
-        };
-        let mut command: Vec<String> = words.into_iter().map(String::from).collect();
-        command.extend(["--config".into(), conductor::CONFIG.into(), "--rounds".into(), conduct.rounds.to_string()]);
+        let mut command = vec!["conduct".into(), "--config".into(), conductor::CONFIG.to_string()];
+        command.extend(["--rounds".into(), conduct.rounds.to_string()]);
+        if conduct.schedule.is_some() {
+            // Each time is a submission of its own: what failed the last time is tried again.
+            command.push("--anew".into());
+        }
         let of = PodOf {
             cluster: self.cluster,
             job: conductor::CONDUCT,
@@ -193,7 +201,7 @@ impl Manifests<'_> {
             budget: vec![],
         };
         sound(match &conduct.schedule {
-            None => Object::Job(Box::new(conductor::job(&self.names(), &of))),
+            None => Object::Job(Box::new(conductor::job(&self.names(), &of, &conduct.submission()))),
             Some(schedule) => Object::CronJob(Box::new(conductor::cron_job(&self.names(), &of, schedule))),
         })
     }

@@ -9,6 +9,9 @@ pub const RUN: &str = "rollmill/run";
 /// Label of a job's kind.
 pub const JOB: &str = "rollmill/job";
 
+/// Label of a conductor: what it was submitted with.
+pub const SUBMISSION: &str = "rollmill/submission";
+
 /// Letters of a name at most: an Indexed Job's pods add a dash and their index to it, and the whole is a host name of 63.
 const LONGEST: usize = 52;
 

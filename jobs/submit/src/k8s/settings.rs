@@ -41,7 +41,7 @@ pub struct K8sSettings {
     pub gpu_resource: String,
     /// Seconds between two looks of a conductor.
     pub look_seconds: u64,
-    /// Days after which finished jobs are removed from the API server; the store keeps what they did.
+    /// Days after which jobs that ended, well or not, are removed from the API server; the store keeps what they did.
     pub keep_days: u32,
 }
 
@@ -98,6 +98,9 @@ impl K8sSettings {
         }
         if self.sandbox == SandboxIn::Runtime && self.runtime_class.is_none() {
             return bad("sandbox = \"runtime\" needs a runtime_class, such as gvisor".into());
+        }
+        if !(1..=365).contains(&self.keep_days) {
+            return bad("keep_days must be 1 to 365: a job that is removed at once is begun again".into());
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The three commands of Slurm that a submission calls.
 
-use crate::program;
+use crate::program::{self, Failed};
 use rollmill_job::JobError;
 use std::collections::BTreeMap;
 
@@ -34,5 +34,9 @@ pub async fn submit(script: &str, options: &[String]) -> Result<u64, JobError> {
 }
 
 async fn call(program: &str, options: &[&str], input: Option<&str>) -> Result<String, JobError> {
-    program::call(program, options, input, "submit from a machine of the cluster, while its controller answers").await
+    program::call(program, options, input).await.map_err(|failed| {
+        let (Failed::Absent(reason) | Failed::Refused(reason)) = failed;
+        let reason = format!("{reason}; submit from a machine of the cluster, while its controller answers");
+        JobError::Config { place: program.into(), reason }
+    })
 }

@@ -27,6 +27,32 @@ run "rollout_cannot_read_secrets" {
   }
 }
 
+run "nobody_reads_chunks_of_others_or_tags_what_stays" {
+  command = plan
+
+  assert {
+    condition = alltrue(flatten([
+      for job in keys(output.jobs) : [
+        for other in setsubtract(keys(output.jobs), [job]) : anytrue([
+          for s in jsondecode(output.policies[job]).Statement :
+          s.Effect == "Deny" && contains(s.Resource, "arn:aws:s3:::rollmill-test/runs/*/control/${other}*/chunks/*")
+        ])
+      ]
+    ]))
+    error_message = "a job reads rows of another before they are committed, hidden tests among them"
+  }
+  assert {
+    condition = alltrue(flatten([
+      for job, policy in output.policies : [
+        for s in jsondecode(policy).Statement : [
+          for r in s.Resource : endswith(r, "/chunks/*")
+        ] if s.Effect == "Allow" && contains(s.Action, "s3:PutObjectTagging")
+      ]
+    ]))
+    error_message = "a job may tag a committed part for removal"
+  }
+}
+
 run "jobs_write_only_their_own_tables_and_delete_nothing" {
   command = plan
 
