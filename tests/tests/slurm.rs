@@ -350,3 +350,20 @@ fn how_long_the_trainer_waits_with_lag_0_and_1() {
         }
     }
 }
+
+/// For docs/results/cluster.md, as above.
+#[test]
+#[ignore = "a measurement"]
+fn how_long_a_submission_of_fifty_rounds_takes() {
+    let Some(setting) = Setting::new(None, on_a_folder, |text| text) else { return };
+    let timed = |what: &str, more: &[&str]| {
+        let before = std::time::Instant::now();
+        let said = setting.submitted(more);
+        println!("{what}: {:.1} s, {} lines", before.elapsed().as_secs_f64(), said.lines().count());
+    };
+    timed("dry run", &["--rounds", "50", "--dry-run"]);
+    timed("first submission", &["--rounds", "50", "--begin", "now+1hour"]);
+    println!("{} elements and jobs in the queue", setting.cluster.queue().len());
+    timed("second submission", &["--rounds", "50", "--begin", "now+1hour"]);
+    setting.cluster.ask("scancel", &["--user", "root"]);
+}

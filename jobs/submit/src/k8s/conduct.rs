@@ -9,10 +9,10 @@ use super::{Kubectl, Manifests, Object};
 use crate::chain::Step;
 use crate::estimate::{Facts, Sizes};
 use crate::progress::{Progress, State};
-use rollmill_job::{Drain, JobError, Run};
+use rollmill_job::{Drain, Exit, JobError, Run};
 use std::time::Duration;
 
-/// Looks in a row that may fail before the conductor ends, to be begun again.
+/// Looks in a row that may fail, for reasons that may pass, before the conductor ends, to be begun again.
 const PATIENCE: u32 = 30;
 
 /// How conducting ended.
@@ -91,7 +91,7 @@ impl Conductor<'_> {
                 Ok(None) => failures = 0,
                 Err(error) => {
                     failures += 1;
-                    if failures == PATIENCE {
+                    if failures == PATIENCE || Exit::from(&error) != Exit::Again {
                         return Err(error);
                     }
                     eprintln!("conduct: {error}");
