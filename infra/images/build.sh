@@ -25,6 +25,11 @@ put() {
     done
 }
 
+libtorch() {
+    mkdir "$context/libtorch"
+    cp -L "$LIBTORCH"/lib/*.so* "$context/libtorch/"
+}
+
 # The program behind a dispatcher of a vendor, or nothing.
 with_kubectl() {
     local found=${KUBECTL:-$(command -v kubectl || true)}
@@ -39,12 +44,12 @@ case $kind in
         ;;
     gpu)
         put rollmill rollmill-train rollmill-serve
-        mkdir "$context/libtorch"
-        cp -L "$LIBTORCH"/lib/*.so* "$context/libtorch/"
+        libtorch
         file=Containerfile.gpu
         ;;
     apptainer)
-        put rollmill rollmill-sandbox-helper
+        put rollmill rollmill-sandbox-helper rollmill-train rollmill-serve
+        libtorch
         cp "$images/rollmill.def" "$context/"
         (cd "$context" && exec apptainer build --fakeroot image.sif rollmill.def)
         mv "$context/image.sif" "$to"

@@ -128,9 +128,10 @@ fn the_cpu_image_does_a_demo_shard_as_nobody_on_a_read_only_root() {
     let batch = ["--user", "65532:65532", "--read-only", "--privileged"].map(String::from);
     assert!(checked(&batch).contains("level              yes"), "{}", checked(&batch));
     // Where nothing is opened, nothing is allowed.
-    let plain = rights("synthesize");
+    let mut plain = rights("synthesize");
     assert!(!plain.iter().any(|flag| flag.ends_with("unconfined")), "{plain:?}");
-    let wrote = container("--entrypoint=touch", &plain, runs.path(), &["rollmill-test-cpu", "/usr/local/bin/x"]);
+    plain.push("--entrypoint=touch".into());
+    let wrote = run(&plain, &["/usr/local/bin/x"]);
     assert!(!wrote.status.success() && said(&wrote).contains("Read-only file system"), "{}", said(&wrote));
 }
 

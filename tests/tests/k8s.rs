@@ -281,7 +281,7 @@ fn pods_that_are_killed_and_two_of_one_index_at_once_cost_no_row() {
     assert_eq!(setting.ended("-verify").as_deref(), Some("Complete"), "{}", setting.cluster.logs("verify"));
     let pods = setting.cluster.pods("-verify");
     let killed = pods.iter().filter(|pod| pod.ended == Some(("rollmill".into(), 137))).count();
-    assert!(killed == 1 && pods.iter().filter(|pod| pod.index == 1).count() == 3, "{pods:?}");
+    assert!(killed == 1 && pods.iter().filter(|pod| pod.index == 1).count() >= 3, "{pods:?}");
     drop(conducting);
     assert!(setting.submitted(0, &["--here"]).contains("Everything is done."));
     let mut ids = task_ids(Path::new(&setting.address));
@@ -306,8 +306,10 @@ fn what_failed_ends_the_conductor_and_is_made_anew_once_it_is_mended() {
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.code() == Some(10) && said.contains("-verify") && said.contains("submit again"), "{said}");
     assert_eq!(setting.ended("-verify").as_deref(), Some("Failed"));
-    let pods = setting.cluster.pods("-verify");
-    assert!(pods.iter().all(|pod| pod.ended == Some(("budget".into(), 2))), "{pods:?}");
+    // The first that refuses ends the job; the others are on their way.
+    let pods = || setting.cluster.pods("-verify");
+    setting.cluster.wait("the end of all pods", || pods().iter().all(|pod| pod.ended.is_some()));
+    assert!(pods().iter().all(|pod| pod.ended == Some(("budget".into(), 2))), "{:?}", pods());
     assert_eq!(setting.submit(&["--here"]).status.code(), Some(2));
     let raised = std::fs::read_to_string(&setting.config).unwrap().replace("0.0000001", "100.0");
     std::fs::write(&setting.config, raised).unwrap();

@@ -73,7 +73,7 @@ fn a_round_of_jobs_that_hold_only_the_rights_of_their_roles() {
         // Chunks are rows too, before they are committed.
         let chunk = "control/verify/chunks/00000/0000.parquet";
         store("verify", &run).create(&Key::new(chunk).unwrap(), Bytes::from_static(b"x")).await.unwrap();
-        for name in ["rollout", "train", "endpoint", "conduct"] {
+        for name in ["rollout", "train", "evaluate", "endpoint", "conduct"] {
             let read = store(name, &run).get(&Key::new(chunk).unwrap()).await;
             assert!(matches!(read, Err(StoreError::Denied { .. })), "{name} reads {chunk}: {read:?}");
         }

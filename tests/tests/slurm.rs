@@ -9,7 +9,7 @@ use std::process::Output;
 use std::time::Duration;
 
 /// How long a run may take on a busy machine; what a test waits for comes long before.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// A run on a cluster.
 struct Setting {

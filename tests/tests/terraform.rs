@@ -77,6 +77,13 @@ fn policies_say_what_they_must_and_tests_find_those_that_do_not() {
         ),
         ("main.tf", r#""s3:AbortMultipartUpload""#, r#""s3:DeleteObject""#, "jobs_write_only_their_own"),
         ("main.tf", r#""${local.run}/tables/*", "#, "", "records_are_created_once"),
+        ("main.tf", r#" if other != job"#, r#" if other == job"#, "nobody_reads_chunks_of_others"),
+        (
+            "main.tf",
+            r#""${local.run}/control/${job}*/chunks/*""#,
+            r#""${local.run}/*""#,
+            "nobody_reads_chunks_of_others",
+        ),
         ("main.tf", r#""s3:if-none-match" = "true""#, r#""s3:if-none-match" = "false""#, "records_are_created_once"),
     ];
     for (file, from, to, test) in controls {

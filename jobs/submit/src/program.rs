@@ -1,5 +1,6 @@
 //! Calls of a scheduler's own programs.
 
+use std::io::ErrorKind;
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -17,7 +18,14 @@ pub async fn call(program: &str, options: &[&str], input: Option<&str>) -> Resul
     let mut command = Command::new(program);
     command.args(options).stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn();
-    let mut child = child.map_err(|e| Failed::Absent(format!("cannot be started ({e})")))?;
+    let mut child = child.map_err(|e| {
+        let reason = format!("cannot be started ({e})");
+        match e.kind() {
+            ErrorKind::NotFound | ErrorKind::PermissionDenied => Failed::Absent(reason),
+            // Too many processes, no memory.
+            _ => Failed::Refused(reason),
+        }
+    })?;
     let written = match (input, child.stdin.take()) {
         (Some(text), Some(mut stdin)) => stdin.write_all(text.as_bytes()).await,
         _ => Ok(()),

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Limits of a test's patience, not of what it tests.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// One pod, from its first container to its end.
 #[derive(Clone, Debug)]
@@ -60,6 +60,9 @@ impl Cluster {
         }
         let folder = tempfile::tempdir().expect("a folder");
         let state = Arc::new(Mutex::new(State::default()));
+        // Endpoints listen there, each at an address of its own.
+        let free = std::net::TcpListener::bind("0.0.0.0:8000").is_ok();
+        assert!(free || programs.is_none(), "something listens on port 8000 of this machine");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let port = runtime.block_on(api::serve(state.clone()));

@@ -30,7 +30,7 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let asked = Asked::read(&args.config, args.rounds)?;
     let run = Run::open(&args.run).await?;
     let drain = Drain::on_signals()?;
-    let kubectl = Kubectl::new(&asked.settings.k8s);
+    let kubectl = Kubectl::patient(&asked.settings.k8s);
     let manifests = Manifests {
         chain: &asked.chain,
         sizes: &asked.sizes,

@@ -80,8 +80,15 @@ async fn make(args: &Args, asked: &Asked, kubectl: &Kubectl) -> Result<Run, JobE
         })?;
         let status = tokio::process::Command::new(program).arg("synthesize").arg("--run").arg(run.address()).status();
         let code = status.await.ok().and_then(|status| status.code());
-        if code != Some(0) {
-            return Err(JobError::Unavailable { reason: "synthesize did not end well; its message is above".into() });
+        match code.and_then(Exit::from_code) {
+            Some(Exit::Complete) => {}
+            Some(Exit::Again | Exit::Elsewhere) => {
+                return Err(JobError::Unavailable { reason: "synthesize did not come to its end; see above".into() });
+            }
+            _ => {
+                let reason = "was refused; mend what its message above says".into();
+                return Err(JobError::Config { place: "synthesize".into(), reason });
+            }
         }
     }
     Ok(run)
@@ -128,6 +135,8 @@ impl To<'_> {
         kubectl.apply(&manifests.ground()).await?;
         let conductor = Conductor { manifests, kubectl, run, sizes: &self.asked.sizes };
         if self.args.here {
+            let patient = Kubectl::patient(&self.asked.settings.k8s);
+            let conductor = Conductor { kubectl: &patient, ..conductor };
             return said(conductor.conduct(&Drain::on_signals()?, true).await?);
         }
         for name in conductor.clean().await? {

@@ -1,9 +1,10 @@
 //! `rollmill submit slurm`.
 
 use super::{Asked, Wanted};
-use crate::init;
+use crate::{init, model};
 use rollmill_job::{Exit, JobError, Run};
 use rollmill_submit::slurm::{self, Shared, Submission, Submitted};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Flags.
@@ -32,6 +33,11 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
             let limit = slurm::max_array().await?;
             (Some(init::make(&wanted.config, wanted.run.as_deref()).await?), asked.settings.max_array.min(limit))
         }
+    };
+    // Two submissions at once would both find the same left, and the queue empty. The lock goes with the file.
+    let _lock = match &run {
+        Some(run) if !wanted.dry_run => lock(run)?,
+        _ => None,
     };
     let (progress, facts) = asked.state(run.as_ref()).await?;
     if !asked.estimate(run.as_ref(), &progress, &facts, max_array).await? {
@@ -66,6 +72,22 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
         submission.shared.logs, submission.shared.address
     );
     Ok(Exit::Complete)
+}
+
+/// Waits for a submission of the run that is under way, and holds off the next, on machines with the same home.
+fn lock(run: &Run) -> Result<Option<File>, JobError> {
+    let folder = model::cache().join("submit");
+    let path = folder.join(format!("{}.lock", run.id));
+    let failed = |e: std::io::Error| JobError::Config { place: path.display().to_string(), reason: e.to_string() };
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let file = File::create(&path).map_err(failed)?;
+    match file.lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(e) => {
+            eprintln!("submit: {} cannot be locked ({e}): do not submit the same run twice at once", path.display());
+            Ok(None)
+        }
+    }
 }
 
 fn shared(args: &Args, asked: &Asked, run: Option<&Run>) -> Result<Shared, JobError> {

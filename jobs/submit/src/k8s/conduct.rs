@@ -4,7 +4,7 @@
 //! taken away when nobody needs them. What must hold: every decision follows from those two alone, so that a conductor may be
 //! killed at any instant and two at once do no harm; what failed is left for a person to see, and holds up only what needs it.
 
-use super::live::{Live, Phase};
+use super::live::{Live, Phase, Server};
 use super::{Kubectl, Manifests, Object};
 use crate::chain::Step;
 use crate::estimate::{Facts, Sizes};
@@ -33,10 +33,20 @@ pub struct Next {
     pub create: Vec<usize>,
     /// Endpoints to take away.
     pub remove: Vec<usize>,
-    /// Steps that failed.
+    /// Steps and endpoints that failed.
     pub failed: Vec<usize>,
+    /// Endpoints that load.
+    pub loading: Vec<usize>,
     /// Whether a step is under way or about to be.
     pub active: bool,
+}
+
+/// What is known from one look to the next.
+struct Looks {
+    progress: Progress,
+    to_clean: bool,
+    /// What was said of endpoints that load.
+    loading: Vec<usize>,
 }
 
 /// Conducts a run.
@@ -63,6 +73,9 @@ impl Conductor<'_> {
             if live.jobs.get(&name).is_some_and(|phase| *phase != Phase::Active) {
                 self.kubectl.delete_job(&name).await?;
                 cleaned.push(name);
+            } else if live.endpoints.get(&name) == Some(&Server::Failed) {
+                self.kubectl.delete_endpoint(&name).await?;
+                cleaned.push(name);
             }
         }
         Ok(cleaned)
@@ -83,10 +96,10 @@ impl Conductor<'_> {
     /// Until everything is done, or nothing can go on. `anew`: what failed is taken away first.
     pub async fn conduct(&self, drain: &Drain, anew: bool) -> Result<Ended, JobError> {
         let pause = Duration::from_secs(self.manifests.cluster.k8s.look_seconds.max(1));
-        let mut progress = Progress::none(self.manifests.chain);
-        let (mut failures, mut to_clean) = (0, anew);
+        let mut looks = Looks { progress: Progress::none(self.manifests.chain), to_clean: anew, loading: Vec::new() };
+        let mut failures = 0;
         loop {
-            match self.turn(&mut progress, &mut to_clean).await {
+            match self.look(&mut looks).await {
                 Ok(Some(ended)) => return Ok(ended),
                 Ok(None) => failures = 0,
                 Err(error) => {
@@ -104,23 +117,23 @@ impl Conductor<'_> {
         }
     }
 
-    async fn turn(&self, progress: &mut Progress, to_clean: &mut bool) -> Result<Option<Ended>, JobError> {
-        if *to_clean {
+    /// One look, and what follows from it.
+    async fn look(&self, looks: &mut Looks) -> Result<Option<Ended>, JobError> {
+        if looks.to_clean {
             for name in self.clean().await? {
                 eprintln!("conduct: {name} had ended without finishing; it is made anew");
             }
-            *to_clean = false;
+            looks.to_clean = false;
         }
-        self.look(progress).await
-    }
-
-    /// One look, and what follows from it.
-    async fn look(&self, progress: &mut Progress) -> Result<Option<Ended>, JobError> {
         let live = self.kubectl.live(&self.run.id).await?;
+        let (progress, nodes) = (&mut looks.progress, &self.manifests.chain.nodes);
         progress.advance(self.run, self.manifests.chain).await?;
-        let next = self.next(progress, &live);
-        let nodes = &self.manifests.chain.nodes;
+        let next = next(self.manifests, progress, &live);
         let names = |of: &[usize]| of.iter().map(|&at| self.manifests.name(&nodes[at].step)).collect::<Vec<_>>();
+        if next.loading != looks.loading {
+            names(&next.loading).iter().for_each(|name| eprintln!("conduct: {name} is not ready yet"));
+            looks.loading.clone_from(&next.loading);
+        }
         for name in names(&next.remove) {
             self.kubectl.delete_endpoint(&name).await?;
             eprintln!("conduct: {name} is taken away");
@@ -147,14 +160,13 @@ impl Conductor<'_> {
             let name = self.manifests.name(&node.step);
             match self.kubectl.create(&object, &name, &self.run.id).await {
                 Ok(()) => eprintln!("conduct: {name} was created"),
-                Err(error) => refused = Some(error),
+                Err(error) => {
+                    eprintln!("conduct: {name} was refused");
+                    refused = Some(error);
+                }
             }
         }
         refused.map_or(Ok(()), Err)
-    }
-
-    fn next(&self, progress: &Progress, live: &Live) -> Next {
-        next(self.manifests, progress, live)
     }
 }
 
@@ -166,34 +178,39 @@ fn next(manifests: &Manifests, progress: &Progress, live: &Live) -> Next {
     let mut next = Next::default();
     for (at, node) in nodes.iter().enumerate() {
         let ready = node.after.iter().all(|&before| done(before));
+        let server_of = |at: usize| live.endpoints.get(&manifests.name(&nodes[at].step)).copied();
         if let Step::Endpoint { .. } = node.step {
             let wanted = ready && users(manifests, at).any(|user| !done(user) && !has_failed(phase(user)));
-            match (wanted, live.endpoints.contains_key(&manifests.name(&node.step))) {
-                (true, false) => next.create.push(at),
-                (false, true) => next.remove.push(at),
+            match (wanted, server_of(at)) {
+                (true, None) => next.create.push(at),
+                (true, Some(Server::Loading)) => next.loading.push(at),
+                // Left for a person to see.
+                (true, Some(Server::Failed)) => next.failed.push(at),
+                (false, Some(_)) => next.remove.push(at),
                 _ => {}
             }
             continue;
         }
         // Pods that wait for a server hold their places and use up their tries.
-        let server = node.beside.map(|endpoint| live.endpoints.get(&manifests.name(&nodes[endpoint].step)).copied());
-        match phase(at) {
+        let server = node.beside.map(|endpoint| server_of(endpoint).unwrap_or(Server::Loading));
+        match (phase(at), server.unwrap_or(Server::Ready)) {
             _ if done(at) || !ready => {}
-            None if server.is_some_and(|ready| ready != Some(true)) => next.active = true,
-            None => {
+            (None, Server::Failed) => {}
+            (None, Server::Loading) => next.active = true,
+            (None, Server::Ready) => {
                 next.create.push(at);
                 next.active = true;
             }
-            Some(Phase::Active) => next.active = true,
+            (Some(Phase::Active | Phase::Going), _) => next.active = true,
             // A job whose pods all ended well and whose stage is not sealed has failed all the same.
-            Some(Phase::Complete | Phase::Failed) => next.failed.push(at),
+            (Some(Phase::Complete | Phase::Failed), _) => next.failed.push(at),
         }
     }
     next
 }
 
 fn has_failed(phase: Option<Phase>) -> bool {
-    phase.is_some_and(|phase| phase != Phase::Active)
+    matches!(phase, Some(Phase::Complete | Phase::Failed))
 }
 
 /// Steps that act with an endpoint.
@@ -237,10 +254,14 @@ mod tests {
         let serving = next(&manifests, &progress, &Live::default());
         assert_eq!((names(&chain, &serving.create), serving.active), ("endpoint-0000".into(), true));
         let endpoint = manifests.name(&chain.nodes[serving.create[0]].step);
-        let mut live = Live { endpoints: [(endpoint.clone(), false)].into(), ..Live::default() };
+        let mut live = Live { endpoints: [(endpoint.clone(), Server::Loading)].into(), ..Live::default() };
         let loading = next(&manifests, &progress, &live);
         assert!(loading.create.is_empty() && loading.active, "nobody waits for a server that loads");
-        live.endpoints.insert(endpoint, true);
+        assert_eq!(names(&chain, &loading.loading), "endpoint-0000");
+        live.endpoints.insert(endpoint.clone(), Server::Failed);
+        let never = next(&manifests, &progress, &live);
+        assert!(!never.active && never.create.is_empty() && names(&chain, &never.failed) == "endpoint-0000");
+        live.endpoints.insert(endpoint, Server::Ready);
         let acting = next(&manifests, &progress, &live);
         assert_eq!(names(&chain, &acting.create), "rollout-train-0001 rollout-heldout-0000");
         for (at, phase) in acting.create.iter().zip([Phase::Failed, Phase::Active]) {
@@ -281,13 +302,13 @@ mod tests {
                     let name = manifests.name(&chain.nodes[at].step);
                     prop_assert!(chain.nodes[at].after.iter().all(|&before| progress.0[before] == State::Done));
                     match chain.nodes[at].step {
-                        Step::Endpoint { .. } => prop_assert_eq!(live.endpoints.insert(name, false), None),
+                        Step::Endpoint { .. } => prop_assert_eq!(live.endpoints.insert(name, Server::Loading), None),
                         _ => prop_assert_eq!(live.jobs.insert(name, Phase::Active), None),
                     }
                 }
                 // A server has loaded at some time.
                 if pick % 2 == 0 {
-                    live.endpoints.values_mut().for_each(|ready| *ready = true);
+                    live.endpoints.values_mut().for_each(|server| *server = Server::Ready);
                 }
                 let active: Vec<usize> = (0..chain.nodes.len())
                     .filter(|&at| live.jobs.get(&manifests.name(&chain.nodes[at].step)) == Some(&Phase::Active))

@@ -18,6 +18,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 /// Port of endpoints: every pod has an address of its own.
 pub const PORT: i32 = 8000;
 
+/// Seconds in which a server must be ready: a node is found, an image and a checkpoint are downloaded, a model loads.
+const READY_SECONDS: i32 = 3600;
+
 /// An Indexed Job of so many workers.
 pub fn indexed_job(names: &Names, step: &str, of: &PodOf, workers: u32) -> Job {
     let throttle = if of.resources.throttle > 0 { of.resources.throttle.min(workers) } else { workers };
@@ -109,6 +112,8 @@ pub fn endpoint(names: &Names, step: &str, of: &PodOf) -> Deployment {
             selector: LabelSelector { match_labels: Some(labels), ..LabelSelector::default() },
             // Two at once would want the GPU twice.
             strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), ..DeploymentStrategy::default() }),
+            // A server that is not ready by then is told to people, and nobody waits for it any more.
+            progress_deadline_seconds: Some(READY_SECONDS),
             template,
             ..DeploymentSpec::default()
         }),

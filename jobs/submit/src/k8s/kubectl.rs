@@ -1,6 +1,6 @@
 //! A cluster, through `kubectl`: it knows how people and pods prove who they are.
 //!
-//! What it cannot do now may succeed later: an API server that is away, a quota. Only its absence is final.
+//! What it refuses is final for a person, who can mend it. A conductor asks again: an API server may be away, a quota full.
 
 use super::argo::Workflow;
 use super::live::Live;
@@ -13,25 +13,35 @@ use rollmill_job::{JobError, env};
 #[derive(Clone, Debug)]
 pub struct Kubectl {
     place: Vec<String>,
+    patient: bool,
 }
 
 impl Kubectl {
-    /// For the namespace and context of the settings. In a pod there is no context: its own account is taken.
+    /// For the namespace and context of the settings, as a person calls it: what is refused is final.
     pub fn new(settings: &K8sSettings) -> Kubectl {
-        let context = settings.context.iter().filter(|_| env::read(env::KUBERNETES_SERVICE_HOST).is_none());
-        let context = context.flat_map(|context| ["--context".to_string(), context.clone()]);
-        Kubectl { place: context.chain(["--namespace".into(), settings.namespace.clone()]).collect() }
+        let context = settings.context.iter().flat_map(|context| ["--context".to_string(), context.clone()]);
+        Kubectl { place: context.chain(["--namespace".into(), settings.namespace.clone()]).collect(), patient: false }
+    }
+
+    /// For a conductor: what is refused now may be done later. In a pod there is no context: its own account is taken.
+    pub fn patient(settings: &K8sSettings) -> Kubectl {
+        let here = env::read(env::KUBERNETES_SERVICE_HOST).is_none();
+        let context = settings.context.clone().filter(|_| here);
+        Kubectl { patient: true, ..Kubectl::new(&K8sSettings { context, ..settings.clone() }) }
     }
 
     async fn call(&self, words: &[&str], input: Option<&str>) -> Result<String, JobError> {
         let all: Vec<&str> = self.place.iter().map(String::as_str).chain(words.iter().copied()).collect();
+        let refused = |reason: String| JobError::Config { place: "kubectl".into(), reason };
         program::call("kubectl", &all, input).await.map_err(|failed| match failed {
             Failed::Absent(reason) => {
-                let reason = format!("{reason}; install it where you submit, and in the image of the conductor");
-                JobError::Config { place: "kubectl".into(), reason }
+                refused(format!("{reason}; install it where you submit, and in the image of the conductor"))
+            }
+            Failed::Refused(said) if self.patient => {
+                JobError::Unavailable { reason: format!("kubectl {}: {said}", words.first().unwrap_or(&"")) }
             }
             Failed::Refused(said) => {
-                JobError::Unavailable { reason: format!("kubectl {}: {said}", words.first().unwrap_or(&"")) }
+                refused(format!("{said}; see that `kubectl {}` works here", words[..words.len().min(2)].join(" ")))
             }
         })
     }

@@ -12,9 +12,22 @@ use std::collections::BTreeMap;
 pub enum Phase {
     /// It waits or runs.
     Active,
+    /// It is being taken away.
+    Going,
     /// All of its indexes succeeded.
     Complete,
     /// It will not go on.
+    Failed,
+}
+
+/// How far a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// No pod of it is ready.
+    Loading,
+    /// One is.
+    Ready,
+    /// None was in time.
     Failed,
 }
 
@@ -23,8 +36,8 @@ pub enum Phase {
 pub struct Live {
     /// Jobs.
     pub jobs: BTreeMap<String, Phase>,
-    /// Deployments, and whether a pod of each is ready.
-    pub endpoints: BTreeMap<String, bool>,
+    /// Deployments.
+    pub endpoints: BTreeMap<String, Server>,
     /// What conductors were submitted with.
     pub submissions: BTreeMap<String, String>,
 }
@@ -61,8 +74,8 @@ impl Live {
                     live.jobs.insert(name, phase);
                 }
                 Item::Deployment(deployment) => {
-                    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0;
-                    live.endpoints.insert(name(deployment.metadata), ready);
+                    let server = server(&deployment);
+                    live.endpoints.insert(name(deployment.metadata), server);
                 }
                 Item::Other => {}
             }
@@ -74,13 +87,56 @@ impl Live {
 fn phase(job: &Job) -> Phase {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
     let holds = |wanted: &str| conditions.into_iter().flatten().any(|c| c.type_ == wanted && c.status == "True");
-    // One that is being taken away is there until it is gone.
-    if job.metadata.deletion_timestamp.is_some() {
-        return Phase::Active;
-    }
     match () {
+        () if job.metadata.deletion_timestamp.is_some() => Phase::Going,
         () if holds("Failed") => Phase::Failed,
         () if holds("Complete") => Phase::Complete,
         () => Phase::Active,
+    }
+}
+
+fn server(deployment: &Deployment) -> Server {
+    let status = deployment.status.as_ref();
+    let mut conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+    match () {
+        () if status.and_then(|status| status.ready_replicas).unwrap_or(0) > 0 => Server::Ready,
+        () if conditions.any(|c| c.type_ == "Progressing" && c.status == "False") => Server::Failed,
+        () => Server::Loading,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn states_are_read_from_what_an_api_server_says() {
+        let job = |name: &str, status: serde_json::Value, going: bool| {
+            let gone = going.then_some("2026-11-30T15:00:00Z");
+            json!({ "apiVersion": "batch/v1", "kind": "Job", "status": status,
+                "metadata": { "name": name, "deletionTimestamp": gone, "labels": { SUBMISSION: "x" } } })
+        };
+        let failed = json!({ "conditions": [{ "type": "FailureTarget", "status": "True" }, { "type": "Failed", "status": "True" }] });
+        let server = |name: &str, status: serde_json::Value| json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name }, "status": status });
+        let late = json!({ "conditions": [{ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded" }] });
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": [
+            job("waits", json!({}), false),
+            job("failed", failed.clone(), false),
+            job("going", failed, true),
+            job("done", json!({ "conditions": [{ "type": "Complete", "status": "True" }] }), false),
+            server("loads", json!({ "replicas": 1 })),
+            server("ready", json!({ "replicas": 1, "readyReplicas": 1 })),
+            server("late", late),
+        ] });
+        let live = Live::parse(&list.to_string()).unwrap();
+        let phases: Vec<(&str, Phase)> = live.jobs.iter().map(|(name, phase)| (name.as_str(), *phase)).collect();
+        assert_eq!(
+            phases,
+            [("done", Phase::Complete), ("failed", Phase::Failed), ("going", Phase::Going), ("waits", Phase::Active)]
+        );
+        let servers: Vec<Server> = live.endpoints.values().copied().collect();
+        assert_eq!(servers, [Server::Failed, Server::Loading, Server::Ready]);
+        assert_eq!(live.submissions["waits"], "x");
     }
 }

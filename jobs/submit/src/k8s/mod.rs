@@ -138,7 +138,8 @@ impl Manifests<'_> {
             address: &self.address,
             command,
             waits_for,
-            budget: self.budget(),
+            // A server that refuses to begin would be begun again for ever: those that act with it ask.
+            budget: if let Step::Endpoint { .. } = node.step { vec![] } else { self.budget() },
         };
         Ok((of, workers))
     }

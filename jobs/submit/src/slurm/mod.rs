@@ -17,7 +17,6 @@ use crate::estimate::{Elements, Facts, Sizes};
 use crate::progress::{Progress, State};
 use crate::settings::ClusterSettings;
 use rollmill_job::JobError;
-use std::fs::File;
 use std::path::Path;
 
 /// What is submitted, and how.
@@ -94,8 +93,7 @@ impl Submission<'_> {
     /// Puts what is left and not yet there into the queue; says what became of each step, in the order of the chain.
     pub async fn submit(&self) -> Result<Vec<Submitted>, JobError> {
         let scripts = self.scripts()?;
-        // Two submissions at once would both find the queue empty. The lock goes with the file.
-        let _lock = write_scripts(Path::new(&self.shared.logs), &scripts)?;
+        write_scripts(Path::new(&self.shared.logs), &scripts)?;
         let queued = queue::queued().await?;
         let mut all = vec![Submitted::Done; self.chain.nodes.len()];
         for script in &scripts {
@@ -168,18 +166,15 @@ impl Submission<'_> {
     }
 }
 
-/// Keeps the scripts beside the logs, for people. Waits for a submission that is under way there; the next one waits for the
-/// file that is returned.
-fn write_scripts(folder: &Path, scripts: &[Script]) -> Result<File, JobError> {
+/// Keeps the scripts beside the logs, for people.
+fn write_scripts(folder: &Path, scripts: &[Script]) -> Result<(), JobError> {
     let failed = |e: std::io::Error| JobError::Config {
         place: folder.display().to_string(),
         reason: format!("scripts cannot be written there ({e})"),
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let lock = File::create(folder.join(".lock")).map_err(failed)?;
-    lock.lock().map_err(failed)?;
     for script in scripts {
         std::fs::write(folder.join(format!("{}.sh", script.name)), &script.text).map_err(failed)?;
     }
-    Ok(lock)
+    Ok(())
 }

@@ -3,6 +3,10 @@
 //! Typed as far as it is used. What must hold: exit codes decide what is begun again, as everywhere; an endpoint is a daemon in one
 //! graph with what acts with it, and ends with that.
 
+mod manifest;
+
+pub use manifest::Workflow;
+
 use super::job::{PORT, health};
 use super::pod::WORKER;
 use super::{JobError, Manifests};
@@ -11,114 +15,15 @@ use crate::estimate::Facts;
 use crate::progress::{Progress, State};
 use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSecurityContext, PodSpec, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Serialize;
+use manifest::{Dag, Parameter, Parameters, RetryStrategy, Sequence, Task, Template, WorkflowSpec};
 use serde_json::{Value, json};
-
-/// `argoproj.io/v1alpha1`, `Workflow`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Workflow {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: ObjectMeta,
-    spec: WorkflowSpec,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WorkflowSpec {
-    entrypoint: &'static str,
-    templates: Vec<Template>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    automount_service_account_token: Option<bool>,
-    /// Whom Argo's own container is, where pods are to hold no token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executor: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    security_context: Option<PodSecurityContext>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    volumes: Option<Vec<Volume>>,
-}
-
-/// A graph, or a pod.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Template {
-    name: String,
-    /// Labels of its pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dag: Option<Dag>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inputs: Option<Parameters>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    daemon: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    init_containers: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_strategy: Option<RetryStrategy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    active_deadline_seconds: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_account_name: Option<String>,
-    /// Pods at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parallelism: Option<u32>,
-    /// What Argo has no field for, as text: user namespace, runtime class, profiles.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod_spec_patch: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Dag {
-    tasks: Vec<Task>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Task {
-    name: String,
-    template: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    dependencies: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    with_sequence: Option<Sequence>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<Parameters>,
-}
-
-/// `0` to `count - 1`.
-#[derive(Debug, Serialize)]
-struct Sequence {
-    count: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Parameters {
-    parameters: Vec<Parameter>,
-}
-
-#[derive(Debug, Serialize)]
-struct Parameter {
-    name: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RetryStrategy {
-    limit: String,
-    expression: &'static str,
-    retry_policy: &'static str,
-}
 
 /// 75, 11, a death by a signal and a lost node may pass; all else does not.
 const AGAIN: &str =
     "lastRetry.status == 'Error' || asInt(lastRetry.exitCode) in [11, 75] || asInt(lastRetry.exitCode) > 128";
+/// A server that was told to leave ends well, and is needed still.
+const SERVE_AGAIN: &str =
+    "lastRetry.status == 'Error' || asInt(lastRetry.exitCode) in [0, 11, 75] || asInt(lastRetry.exitCode) > 128";
 
 /// Name of the parameter that numbers the pods of a step.
 const INDEX: &str = "index";
@@ -270,10 +175,10 @@ impl Template {
             init_containers: pod.init_containers.iter().flatten().map(value).collect::<Result<_, _>>()?,
             retry_strategy: Some(RetryStrategy {
                 limit: (tries - 1).to_string(),
-                expression: AGAIN,
+                expression: if serves { SERVE_AGAIN } else { AGAIN },
                 retry_policy: "Always",
             }),
-            active_deadline_seconds: Some(seconds as i64),
+            active_deadline_seconds: (!serves).then_some(seconds as i64),
             service_account_name: pod.service_account_name.clone(),
             ..Template::default()
         })
@@ -332,4 +237,63 @@ fn patch(pod: &PodSpec, worker: &Container) -> String {
     });
     let set = all.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     Value::Object(set.map(|(k, v)| (k.clone(), v.clone())).collect()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::k8s::tests::{manifests, sizes};
+    use crate::{Chain, ClusterSettings, Facts, Progress, State};
+    use serde_json::Value;
+
+    /// The template of a name, without the run's prefix.
+    fn template<'a>(workflow: &'a Value, name: &str) -> &'a Value {
+        let templates = workflow["spec"]["templates"].as_array().unwrap();
+        let named = |template: &&Value| template["name"].as_str().unwrap().trim_start_matches("rm-01234567-") == name;
+        templates.iter().find(named).unwrap_or_else(|| panic!("no template {name}"))
+    }
+
+    fn tasks(template: &Value) -> String {
+        let tasks = template["dag"]["tasks"].as_array().unwrap().iter();
+        let text = tasks.map(|task| {
+            let before: Vec<&str> =
+                task["dependencies"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            format!("{}({})", task["name"].as_str().unwrap(), before.join(" "))
+        });
+        text.collect::<Vec<_>>().join(" ").replace("rm-01234567-", "")
+    }
+
+    #[test]
+    fn an_endpoint_is_a_daemon_in_one_graph_with_what_acts_with_it() {
+        let (sizes, cluster) = (sizes(), ClusterSettings::default());
+        let chain = Chain::new(&sizes.rollout, "v1", 1, false);
+        let made = |progress: &Progress| {
+            let workflow = manifests(&chain, &sizes, &cluster).workflow(progress, &Facts::default()).unwrap();
+            serde_json::to_value(workflow).unwrap()
+        };
+        let mut progress = Progress::none(&chain);
+        let workflow = made(&progress);
+        assert!(
+            tasks(template(&workflow, "run")).starts_with(
+                "synthesize() verify(synthesize) policy-0000(verify) score-train-0001(policy-0000) score-heldout-0000(policy-0000)"
+            ),
+            "{}",
+            tasks(template(&workflow, "run"))
+        );
+        assert_eq!(
+            tasks(template(&workflow, "policy-0000")),
+            "endpoint-0000() rollout-train-0001(endpoint-0000) rollout-heldout-0000(endpoint-0000)"
+        );
+        let endpoint = template(&workflow, "endpoint-0000");
+        assert_eq!(endpoint["daemon"], true);
+        assert!(endpoint["activeDeadlineSeconds"].is_null(), "it serves for as long as it is needed");
+        let words = endpoint["container"]["args"].to_string();
+        assert!(!words.contains("--until"), "a daemon that ends by itself has failed: {words}");
+        let worker = template(&workflow, "rollout-train-0001-worker");
+        assert!(worker["container"]["env"].to_string().contains("{{inputs.parameters.index}}"));
+        // What is done is in no graph, and nothing waits for it.
+        for at in 0..2 {
+            progress.0[at] = State::Done;
+        }
+        assert!(tasks(template(&made(&progress), "run")).starts_with("policy-0000() "));
+    }
 }
