@@ -64,6 +64,11 @@ pub fn data() -> Option<PathBuf> {
     }
 }
 
+/// All that a program printed.
+pub fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
 /// Runs `rollmill` in the project's root.
 pub fn rollmill(args: &[&str]) -> Output {
     Command::new(program("rollmill")).args(args).current_dir(project()).output().expect("rollmill starts")

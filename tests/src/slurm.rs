@@ -3,7 +3,7 @@
 //!
 //! What must hold: nothing of it outlives the test; daemons are started and killed by pid, never by name.
 
-use crate::skip;
+use crate::{said, skip};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -77,7 +77,7 @@ impl Cluster {
     /// What a command of Slurm says.
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let out = self.command(program).args(arguments).output().expect("it starts");
-        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+        said(&out)
     }
 
     /// Jobs that are not over: id, name and state.

@@ -2,7 +2,7 @@
 //! rights that the manifests of `submit k8s` give.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
-use rollmill_e2e::{model, program, project, skip, small_config, task_ids};
+use rollmill_e2e::{model, program, project, said, skip, small_config, task_ids};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -78,10 +78,6 @@ fn container(image: &str, flags: &[String], runs: &Path, words: &[&str]) -> Outp
     command.arg("-v").arg(format!("{}:/runs", runs.display()));
     command.arg("-v").arg(format!("{}:/project:ro", project().display())).args(["-w", "/project", image]);
     command.args(words).output().unwrap()
-}
-
-fn said(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
 /// A folder everybody may write, as a volume of a cluster is.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::kube::Cluster;
-use rollmill_e2e::{Killed, model, program, project, skip, small_config, task_ids};
+use rollmill_e2e::{Killed, model, program, project, said, skip, small_config, task_ids};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -40,14 +40,14 @@ impl Setting {
     /// The command, which must end with a code; what it printed.
     fn submitted(&self, code: i32, more: &[&str]) -> String {
         let out = self.submit(more);
-        let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        let said = said(&out);
         assert_eq!(out.status.code(), Some(code), "{said}\n{}", self.cluster.logs(""));
         said
     }
 
     fn kubectl(&self, args: &[&str]) -> String {
         let out = self.cluster.command("kubectl").args(args).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+        let said = said(&out);
         assert!(out.status.success(), "kubectl {args:?}: {said}");
         said
     }
@@ -126,7 +126,7 @@ fn judged(command: &mut Command, text: &str) -> (bool, String) {
     let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
     std::fs::write(file.path(), text).unwrap();
     let out = command.arg(file.path()).output().unwrap();
-    (out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr))
+    (out.status.success(), said(&out))
 }
 
 #[test]

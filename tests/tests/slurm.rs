@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
 use rollmill_e2e::slurm::Cluster;
-use rollmill_e2e::{bucket, model, program, project, small_config, task_ids};
+use rollmill_e2e::{bucket, model, program, project, said, small_config, task_ids};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Setting {
     /// The command, which must end well; what it printed.
     fn submitted(&self, more: &[&str]) -> String {
         let out = self.submit(more);
-        let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        let said = said(&out);
         assert!(out.status.success(), "{said}");
         said
     }

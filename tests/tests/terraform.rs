@@ -2,7 +2,7 @@
 //! tested where `ROLLMILL_TERRAFORM_PLUGINS` names a folder that `terraform providers mirror` filled.
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy does not see as tests
 
-use rollmill_e2e::{project, skip};
+use rollmill_e2e::{project, said, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,8 +29,7 @@ fn run(folder: &Path, args: &[&str]) -> (bool, String) {
     let mut command = Command::new("terraform");
     command.args(args).current_dir(folder).env("CHECKPOINT_DISABLE", "1").env("TF_IN_AUTOMATION", "1");
     let out = command.output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    (out.status.success(), said)
+    (out.status.success(), said(&out))
 }
 
 fn change(file: &Path, from: &str, to: &str) {

@@ -2,7 +2,7 @@
 
 use super::Asked;
 use rollmill_job::{Drain, Exit, JobError, Run, env};
-use rollmill_submit::k8s::{Conductor, Ended, Kubectl, Manifests};
+use rollmill_submit::k8s::{Conductor, Ended, Kubectl};
 use std::path::PathBuf;
 
 /// Flags.
@@ -31,15 +31,8 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     let run = Run::open(&args.run).await?;
     let drain = Drain::on_signals()?;
     let kubectl = Kubectl::patient(&asked.settings.k8s);
-    let manifests = Manifests {
-        chain: &asked.chain,
-        sizes: &asked.sizes,
-        cluster: &asked.settings,
-        flags: asked.flags(),
-        run_id: run.id.clone(),
-        address: run.address(),
-    };
-    let conductor = Conductor { manifests: &manifests, kubectl: &kubectl, run: &run, sizes: &asked.sizes };
+    let manifests = asked.manifests(Some(&run), run.address());
+    let conductor = Conductor { manifests: &manifests, kubectl: &kubectl, run: &run };
     said(conductor.conduct(&drain, args.anew).await?)
 }
 

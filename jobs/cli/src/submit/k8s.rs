@@ -2,11 +2,11 @@
 
 use super::conduct::said;
 use super::{Asked, Wanted};
-use crate::checks;
-use crate::init;
-use rollmill_job::{Drain, Exit, JobError, Run};
+use crate::{checks, init};
+use rollmill_job::inspect::{self, Left};
+use rollmill_job::{Drain, Exit, JobError, Run, Stage};
 use rollmill_submit::k8s::{Conduct, Conductor, Kubectl, Manifests, yaml};
-use rollmill_submit::{Facts, Progress, State, Step};
+use rollmill_submit::{Facts, Progress};
 
 /// Flags.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,20 +37,13 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
     asked.settings.k8s.check_address(&asked.address(wanted, None))?;
     let run = match wanted.dry_run {
         true => wanted.existing(&asked.operations).await?,
-        false => Some(make(args, &asked, &kubectl).await?),
+        false => Some(make(args, &kubectl).await?),
     };
     let (progress, facts) = asked.state(run.as_ref()).await?;
     if !asked.estimate(run.as_ref(), &progress, &facts, asked.settings.max_array).await? {
         return Ok(Exit::Complete);
     }
-    let manifests = Manifests {
-        chain: &asked.chain,
-        sizes: &asked.sizes,
-        cluster: &asked.settings,
-        flags: asked.flags(),
-        run_id: run.as_ref().map_or_else(|| "new".to_string(), |run| run.id.clone()),
-        address: asked.address(wanted, run.as_ref()),
-    };
+    let manifests = asked.manifests(run.as_ref(), asked.address(wanted, run.as_ref()));
     let conduct = Conduct {
         config: std::fs::read_to_string(&wanted.config).map_err(|e| JobError::Config {
             place: wanted.config.display().to_string(),
@@ -67,13 +60,11 @@ pub async fn run(args: &Args) -> Result<Exit, JobError> {
 }
 
 /// The run, with its candidates: the sources lie here, not in the cluster.
-async fn make(args: &Args, asked: &Asked, kubectl: &Kubectl) -> Result<Run, JobError> {
+async fn make(args: &Args, kubectl: &Kubectl) -> Result<Run, JobError> {
     // Before anything is made: there may be no cluster to reach from here.
     kubectl.live("none").await?;
     let run = init::make(&args.wanted.config, args.wanted.run.as_deref()).await?;
-    let progress = Progress::read(&run, &asked.chain).await?;
-    let sources = asked.chain.nodes.iter().zip(&progress.0);
-    if sources.into_iter().any(|(node, state)| node.step == Step::Synthesize && *state != State::Done) {
+    if inspect::left(&run, &Stage::synthesize()).await? != Left::Done {
         let program = checks::beside("rollmill").ok_or_else(|| JobError::Config {
             place: "submit".into(),
             reason: "this program does not know where it lies; run `rollmill synthesize` first".into(),
@@ -133,15 +124,13 @@ impl To<'_> {
         // Refused, if it is, before anything is there.
         let object = manifests.conductor(&self.conduct)?;
         kubectl.apply(&manifests.ground()).await?;
-        let conductor = Conductor { manifests, kubectl, run, sizes: &self.asked.sizes };
+        let conductor = Conductor { manifests, kubectl, run };
         if self.args.here {
             let patient = Kubectl::patient(&self.asked.settings.k8s);
             let conductor = Conductor { kubectl: &patient, ..conductor };
             return said(conductor.conduct(&Drain::on_signals()?, true).await?);
         }
-        for name in conductor.clean().await? {
-            eprintln!("{name} had ended without finishing; it is made anew");
-        }
+        conductor.clean().await?;
         kubectl.apply(&manifests.conductor_ground(&self.conduct)).await?;
         match self.args.schedule {
             Some(_) => kubectl.apply(&[object]).await?,

@@ -14,6 +14,7 @@ use crate::sections;
 use rollmill_job::budget::{Budget, Spent};
 use rollmill_job::config::{Config, Operations};
 use rollmill_job::{Exit, JobError, Run, env};
+use rollmill_submit::k8s::Manifests;
 use rollmill_submit::{Chain, ClusterSettings, Estimate, Facts, Flags, Progress, Sizes};
 use std::path::{Path, PathBuf};
 
@@ -127,6 +128,18 @@ impl Asked {
         ];
         let rollouts = rollouts.into_iter().filter_map(|(name, value)| Some([name.to_string(), value?])).flatten();
         Flags { jobs: operations.flags(), rollouts: rollouts.collect(), budget: self.budget.flags() }
+    }
+
+    /// What Kubernetes is given of the run at an address; without one, of a run that is not there yet.
+    fn manifests(&self, run: Option<&Run>, address: String) -> Manifests<'_> {
+        Manifests {
+            chain: &self.chain,
+            sizes: &self.sizes,
+            cluster: &self.settings,
+            flags: self.flags(),
+            run_id: run.map_or_else(|| "new".to_string(), |run| run.id.clone()),
+            address,
+        }
     }
 
     /// Where the run lies, or will.

@@ -7,7 +7,7 @@
 use super::live::{Live, Phase, Server};
 use super::{Kubectl, Manifests, Object};
 use crate::chain::Step;
-use crate::estimate::{Facts, Sizes};
+use crate::estimate::Facts;
 use crate::progress::{Progress, State};
 use rollmill_job::{Drain, Exit, JobError, Run};
 use std::time::Duration;
@@ -57,28 +57,26 @@ pub struct Conductor<'a> {
     pub kubectl: &'a Kubectl,
     /// The run.
     pub run: &'a Run,
-    /// Sizes of steps that nobody has planned.
-    pub sizes: &'a Sizes,
 }
 
 impl Conductor<'_> {
-    /// Takes away what a person has seen fail, so that it is created anew; says what it was.
-    pub async fn clean(&self) -> Result<Vec<String>, JobError> {
+    /// Takes away what a person has seen fail, so that it is created anew.
+    pub async fn clean(&self) -> Result<(), JobError> {
         // The cluster first: a job that has ended by then has left all its work in the store.
         let live = self.kubectl.live(&self.run.id).await?;
         let progress = Progress::read(self.run, self.manifests.chain).await?;
-        let mut cleaned = Vec::new();
         for (node, _) in self.manifests.chain.nodes.iter().zip(&progress.0).filter(|(_, s)| **s != State::Done) {
             let name = self.manifests.name(&node.step);
             if live.jobs.get(&name).is_some_and(|phase| *phase != Phase::Active) {
                 self.kubectl.delete_job(&name).await?;
-                cleaned.push(name);
             } else if live.endpoints.get(&name) == Some(&Server::Failed) {
                 self.kubectl.delete_endpoint(&name).await?;
-                cleaned.push(name);
+            } else {
+                continue;
             }
+            eprintln!("{name} had ended without finishing; it is made anew");
         }
-        Ok(cleaned)
+        Ok(())
     }
 
     /// Puts a conductor into the cluster. One that conducts the same submission is left alone, every other is replaced.
@@ -120,9 +118,7 @@ impl Conductor<'_> {
     /// One look, and what follows from it.
     async fn look(&self, looks: &mut Looks) -> Result<Option<Ended>, JobError> {
         if looks.to_clean {
-            for name in self.clean().await? {
-                eprintln!("conduct: {name} had ended without finishing; it is made anew");
-            }
+            self.clean().await?;
             looks.to_clean = false;
         }
         let live = self.kubectl.live(&self.run.id).await?;
@@ -152,7 +148,7 @@ impl Conductor<'_> {
         if nodes.is_empty() {
             return Ok(());
         }
-        let facts = Facts::read(Some(self.run), self.sizes).await?;
+        let facts = Facts::read(Some(self.run), self.manifests.sizes).await?;
         let mut refused = None;
         for &at in nodes {
             let node = &self.manifests.chain.nodes[at];

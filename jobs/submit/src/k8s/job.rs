@@ -11,7 +11,7 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicyRule,
 };
-use k8s_openapi::api::core::v1::{ContainerPort, HTTPGetAction, PodTemplateSpec, Probe};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, HTTPGetAction, PodTemplateSpec, Probe};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -97,10 +97,7 @@ pub fn endpoint(names: &Names, step: &str, of: &PodOf) -> Deployment {
         spec.restart_policy = Some("Always".into());
         spec.active_deadline_seconds = None;
         if let Some(worker) = spec.containers.first_mut() {
-            worker.ports = Some(vec![ContainerPort { container_port: PORT, ..ContainerPort::default() }]);
-            // Loading a large model takes minutes; until it is done the other probes hold still.
-            worker.startup_probe = Some(health(10, 180));
-            worker.readiness_probe = Some(health(5, 2));
+            probed(worker);
             worker.liveness_probe = Some(health(15, 8));
         }
     }
@@ -121,8 +118,15 @@ pub fn endpoint(names: &Names, step: &str, of: &PodOf) -> Deployment {
     }
 }
 
-/// Whether the server answers, asked so often.
-pub fn health(period_seconds: i32, failure_threshold: i32) -> Probe {
+/// A container whose server is ready when it says so.
+pub fn probed(worker: &mut Container) {
+    worker.ports = Some(vec![ContainerPort { container_port: PORT, ..ContainerPort::default() }]);
+    // Loading a large model takes minutes; until it is done the other probes hold still.
+    worker.startup_probe = Some(health(10, 180));
+    worker.readiness_probe = Some(health(5, 2));
+}
+
+fn health(period_seconds: i32, failure_threshold: i32) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
             path: Some("/health".into()),

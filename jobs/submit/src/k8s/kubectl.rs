@@ -5,7 +5,7 @@
 use super::argo::Workflow;
 use super::live::Live;
 use super::names::RUN;
-use super::{K8sSettings, Object};
+use super::{K8sSettings, Object, unwritable};
 use crate::program::{self, Failed};
 use rollmill_job::{JobError, env};
 
@@ -97,5 +97,5 @@ impl Kubectl {
 }
 
 fn json<T: serde::Serialize>(object: &T) -> Result<String, JobError> {
-    serde_json::to_string(object).map_err(|e| JobError::Config { place: "manifests".into(), reason: e.to_string() })
+    serde_json::to_string(object).map_err(unwritable)
 }

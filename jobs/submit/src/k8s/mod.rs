@@ -226,14 +226,18 @@ fn sound(object: Object) -> Result<Object, JobError> {
     }
 }
 
+/// An object that cannot be written as text.
+fn unwritable(e: impl std::fmt::Display) -> JobError {
+    JobError::Config { place: "manifests".into(), reason: e.to_string() }
+}
+
 /// Documents of YAML, one for each object.
 pub fn yaml<T: serde::Serialize>(objects: &[T]) -> Result<String, JobError> {
-    let failed = |e: &dyn std::fmt::Display| JobError::Config { place: "manifests".into(), reason: e.to_string() };
     let mut text = String::new();
     for object in objects {
         // Without what is absent: typed structs leave it out, values of JSON keep their order.
-        let value = serde_json::to_value(object).map_err(|e| failed(&e))?;
-        text += &format!("---\n{}", serde_saphyr::to_string(&value).map_err(|e| failed(&e))?);
+        let value = serde_json::to_value(object).map_err(unwritable)?;
+        text += &format!("---\n{}", serde_saphyr::to_string(&value).map_err(unwritable)?);
         if !text.ends_with('\n') {
             text.push('\n');
         }

@@ -7,13 +7,13 @@ mod manifest;
 
 pub use manifest::Workflow;
 
-use super::job::{PORT, health};
+use super::job::probed;
 use super::pod::WORKER;
-use super::{JobError, Manifests};
+use super::{JobError, Manifests, unwritable};
 use crate::chain::{Node, Step};
 use crate::estimate::Facts;
 use crate::progress::{Progress, State};
-use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSecurityContext, PodSpec, Volume};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSecurityContext, PodSpec, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use manifest::{Dag, Parameter, Parameters, RetryStrategy, Sequence, Task, Template, WorkflowSpec};
 use serde_json::{Value, json};
@@ -194,7 +194,7 @@ fn parameters(value: Option<&'static str>) -> Parameters {
 }
 
 fn value(of: &Container) -> Result<Value, JobError> {
-    serde_json::to_value(of).map_err(|e| JobError::Config { place: "manifests".into(), reason: e.to_string() })
+    serde_json::to_value(of).map_err(unwritable)
 }
 
 /// As Argo takes it: without a name of ours, and numbered as an Indexed Job would.
@@ -205,9 +205,7 @@ fn container(mut of: Container, array: bool, serves: bool) -> Result<Value, JobE
         of.env.get_or_insert_default().push(number);
     }
     if serves {
-        of.ports = Some(vec![ContainerPort { container_port: PORT, ..ContainerPort::default() }]);
-        of.startup_probe = Some(health(10, 180));
-        of.readiness_probe = Some(health(5, 2));
+        probed(&mut of);
     }
     if let Some(rights) = &mut of.security_context {
         (rights.app_armor_profile, rights.proc_mount) = (None, None);
